@@ -1,0 +1,1 @@
+"""One address for many programs that share Chrome."""
