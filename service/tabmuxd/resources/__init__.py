@@ -1,0 +1,1 @@
+"""Frozen values that every part of the server speaks of: resources, events, names and refusals."""

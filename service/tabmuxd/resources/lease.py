@@ -1,0 +1,40 @@
+"""A lease: the exclusive right to act on one tab until a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """What a lease is granted on; `ttl` is between 5 s and 10 min."""
+
+    ttl: timedelta = timedelta(seconds=30)
+    holder: str = ""
+    close_on_expiry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one principal, or of the service itself for an open turn, to act on one tab.
+
+    `session` names the session the service took it for; `owner` is empty then. `end_time` is None while it is held.
+    """
+
+    name: str
+    tab: str
+    terms: LeaseTerms
+    expire_time: datetime
+    fencing_token: int
+    create_time: datetime
+    session: str = ""
+    owner: str = ""
+    end_time: datetime | None = None
+    revision: int = 0
+    update_time: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is held no more."""
+        return self.end_time is not None

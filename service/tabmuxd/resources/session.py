@@ -1,0 +1,148 @@
+"""A session, its turns, and what a turn carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+from tabmuxd.resources.errors import Failure
+
+
+class SessionState(IntEnum):
+    """Where a session is in its life; numbers as in `tabmux.v1.Session.State`."""
+
+    ACTIVE = 1
+    RECOVERING = 2
+    RETIRED = 3
+
+
+class RetireCause(IntEnum):
+    """Why a session was retired; numbers as in `tabmux.v1.Session.RetireCause`."""
+
+    NONE = 0
+    CLIENT = 1
+    EXPIRY = 2
+    CONVERSATION_LOST = 3
+
+
+class TurnState(IntEnum):
+    """Where a turn is in its life; numbers as in `tabmux.v1.Turn.State`."""
+
+    PENDING = 1
+    SUBMITTING = 2
+    RUNNING = 3
+    BLOCKED = 4
+    SUCCEEDED = 5
+    FAILED = 6
+    CANCELLED = 7
+
+
+FINAL_TURN_STATES = frozenset(
+    {TurnState.SUCCEEDED, TurnState.FAILED, TurnState.CANCELLED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:  # noqa: A001 - the contract's word
+    """Something that went differently from what was asked; `code` is kebab-case."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionEvidence:
+    """Why an answer was taken to be whole."""
+
+    done_mark: bool
+    stable_duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file the service keeps for a while; `sha256` is lower-case hex."""
+
+    name: str
+    display_name: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    expire_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation with a provider, `sessions/S`.
+
+    `new_tab_group` and `new_tab_activate` are what `CreateSession` asked of the tab to come; they are not shown.
+    """
+
+    name: str
+    state: SessionState
+    provider: str
+    descriptor_version: str
+    owner: str
+    create_time: datetime
+    last_active_time: datetime
+    browser: str
+    tab: str = ""
+    conversation_uri: str = ""
+    open_turn: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ttl: timedelta = timedelta(days=30)
+    expire_time: datetime | None = None
+    recovery_count: int = 0
+    close_count: int = 0
+    retire_time: datetime | None = None
+    retire_cause: RetireCause = RetireCause.NONE
+    last_turn: str = ""
+    title: str = ""
+    new_tab_group: str = ""
+    new_tab_activate: bool = False
+    revision: int = 0
+    update_time: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is retired."""
+        return self.state is SessionState.RETIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One prompt and its answer, `sessions/S/turns/T`.
+
+    `prompt` is kept only until it need not be typed or looked up any more; `payload_sha256` tells a repeat of one
+    request from another request under the same id; `baseline` holds the keys of the conversation's turns seen right
+    before the press. None of the three is shown.
+    """
+
+    name: str
+    state: TurnState
+    request_id: str
+    prompt_sha256: str
+    payload_sha256: str
+    create_time: datetime
+    expire_time: datetime
+    prompt: str = ""
+    baseline: tuple[str, ...] = ()
+    answer_markdown: str = ""
+    answer_size_bytes: int = 0
+    stalled: bool = False
+    completion: CompletionEvidence | None = None
+    error: Failure | None = None
+    warnings: tuple[Warning, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    model: str = ""
+    shown_model: str = ""
+    submit_time: datetime | None = None
+    end_time: datetime | None = None
+    revision: int = 0
+    update_time: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is in a state that is never left."""
+        return self.state in FINAL_TURN_STATES
