@@ -1,0 +1,101 @@
+"""What a caller asks for, checked for form: the edge makes these from requests, the domain carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, Navigation, Tab, TabOrigin, TabState
+
+
+@dataclass(frozen=True, slots=True)
+class TabOrder:
+    """`CreateTab`. `browser` is empty for the first one configured, `request_id` where none was given.
+
+    `payload_sha256` is of the request without its `request_id`, and tells a repeat from another request.
+    """
+
+    browser: str = ""
+    uri: str = ""
+    group: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    pinned: bool = False
+    activate: bool = False
+    until: LoadMilestone = LoadMilestone.LOADED
+    dialog_policy: DialogPolicy = DialogPolicy.REPORT
+    milestone_timeout: timedelta = timedelta(seconds=30)
+    request_id: str = ""
+    payload_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTab:
+    """Answer to a `TabOrder`; `navigation` is None where there was no address to go to."""
+
+    tab: Tab
+    navigation: Navigation | None
+    lease: Lease | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TabUpdate:
+    """`UpdateTab`; None and empty leave a field as it is, a label with an empty value is removed."""
+
+    name: str
+    expected_revision: int = 0
+    group: str | None = None
+    pinned: bool | None = None
+    dialog_policy: DialogPolicy | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    share_with: tuple[str, ...] = ()
+    unshare_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationOrder:
+    """`NavigateTab`; an `expected_generation` of 0 means any."""
+
+    name: str
+    uri: str
+    lease: str = ""
+    expected_generation: int = 0
+    until: LoadMilestone = LoadMilestone.LOADED
+    milestone_timeout: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class TabFilter:
+    """Which tabs a list holds; an empty field means all but the closed, or all but the foreign, or simply all."""
+
+    browser: str = ""
+    states: frozenset[TabState] = frozenset()
+    origins: frozenset[TabOrigin] = frozenset()
+    groups: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrder:
+    """`CreateSession` with a new tab; `browser` is empty for the first one configured, `session_id` for one of ours."""
+
+    provider: str
+    browser: str = ""
+    session_id: str = ""
+    conversation_uri: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ttl: timedelta = timedelta(days=30)
+    group: str = ""
+    activate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOrder:
+    """`SendPrompt`; `text` is the rendered prompt, `answer_timeout` None for the provider's default."""
+
+    session: str
+    text: str
+    request_id: str
+    payload_sha256: str
+    answer_timeout: timedelta | None = None

@@ -1,0 +1,174 @@
+"""Typed settings of the server: defaults < TOML file < `TABMUX_*` environment < flags."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path of Linux holds 108 bytes with its final zero
+
+
+class SettingsError(Exception):
+    """A setting that the server cannot start with; the message names the setting and what is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """One browser: LAUNCHED by us unless `address` names one that runs already.
+
+    `address`: `http://HOST:PORT`, `ws://...` or a profile directory. `profile`: of a launched one, by default
+    `browsers/ID` in the state directory.
+    """
+
+    id: str = "main"
+    address: str = ""
+    profile: Path | None = None
+    executable: Path | None = None
+    headless: bool = True
+    max_tab_count: int = 20
+    extra_arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one server."""
+
+    state_directory: Path
+    socket: Path
+    browsers: tuple[BrowserSettings, ...] = (BrowserSettings(),)
+    playground: bool = False
+    playground_port: int = 0
+    log_level: str = "info"
+    max_watch_count: int = 256
+
+
+def default_state_directory(environment: Mapping[str, str]) -> Path:
+    """`TABMUX_STATE_DIR`, else `$XDG_STATE_HOME/tabmux`, else `~/.local/state/tabmux`."""
+    if named := environment.get("TABMUX_STATE_DIR"):
+        return Path(named).expanduser().absolute()
+    if state_home := environment.get("XDG_STATE_HOME"):
+        return Path(state_home) / "tabmux"
+    return Path(environment.get("HOME") or Path.home()) / ".local" / "state" / "tabmux"
+
+
+def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from the TOML file, the environment and flags; flags have the names of the settings.
+
+    Raises SettingsError for an unknown setting, a value of the wrong kind, or an address that is not a Unix socket.
+    """
+    state_directory = (
+        Path(flags["state_dir"]).expanduser().absolute()
+        if flags.get("state_dir")
+        else default_state_directory(environment)
+    )
+    values = _file_values(state_directory, flags, environment)
+    for key in ("address", "playground", "playground_port", "log_level", "chromium", "attach", "max_watch_count"):
+        if text := environment.get(f"TABMUX_{key.upper()}"):
+            values[key] = text
+        if key in flags:
+            values[key] = flags[key]
+    known = {"address", "playground", "playground_port", "log_level", "chromium", "attach", "browsers"}
+    if unknown := set(values) - known - {"max_watch_count"}:
+        raise SettingsError(f"unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
+    return Settings(
+        state_directory=state_directory,
+        socket=_socket(str(values.get("address", "")), state_directory),
+        browsers=_browsers(values),
+        playground=_boolean("playground", values.get("playground", False)),
+        playground_port=_integer("playground_port", values.get("playground_port", 0)),
+        log_level=str(values.get("log_level", "info")).lower(),
+        max_watch_count=_integer("max_watch_count", values.get("max_watch_count", 256)),
+    )
+
+
+def _file_values(
+    state_directory: Path, flags: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, object]:
+    named = flags.get("config") or environment.get("TABMUX_CONFIG")
+    path = Path(named).expanduser() if named else state_directory / "tabmuxd.toml"
+    try:
+        return dict(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        if named:
+            raise SettingsError(f"config: there is no file {path}") from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"config: {path} cannot be read: {error}") from error
+
+
+def _socket(address: str, state_directory: Path) -> Path:
+    if address and not address.startswith("unix://"):
+        raise SettingsError(
+            f"address: {address!r} is refused: this version listens on a Unix socket only (unix:///PATH). "
+            "Leave it out to listen on tabmuxd.sock in the state directory."
+        )
+    socket = Path(address.removeprefix("unix://")) if address else state_directory / "tabmuxd.sock"
+    if not socket.is_absolute():
+        raise SettingsError(f"address: {address!r} is not absolute; write unix:///PATH")
+    if len(os.fsencode(socket)) > MAX_SOCKET_PATH_BYTES:
+        raise SettingsError(
+            f"address: the socket path {socket} has {len(os.fsencode(socket))} bytes, and the system takes at most "
+            f"{MAX_SOCKET_PATH_BYTES}. Choose a shorter state directory (TABMUX_STATE_DIR) or address."
+        )
+    return socket
+
+
+def _browsers(values: Mapping[str, object]) -> tuple[BrowserSettings, ...]:
+    configured = values.get("browsers", {})
+    if not isinstance(configured, dict):
+        raise SettingsError("browsers: must be tables, such as [browsers.main]")
+    tables: dict[str, object] = dict(configured) or {"main": {}}
+    executable = str(values.get("chromium", ""))
+    attach = str(values.get("attach", ""))
+    return tuple(
+        _browser(browser_id, table, executable, attach if index == 0 else "")
+        for index, (browser_id, table) in enumerate(tables.items())
+    )
+
+
+def _browser(browser_id: str, table: object, executable: str, attach: str) -> BrowserSettings:
+    where = f"browsers.{browser_id}"
+    if not isinstance(table, dict):
+        raise SettingsError(f"{where}: must be a table")
+    allowed = {"address", "profile", "executable", "headless", "max_tab_count", "extra_arguments"}
+    if unknown := set(table) - allowed:
+        raise SettingsError(f"{where}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(allowed))}")
+    arguments = table.get("extra_arguments", [])
+    if not isinstance(arguments, list):
+        raise SettingsError(f"{where}.extra_arguments: must be a list of texts")
+    profile = table.get("profile")
+    named = str(table.get("executable", "") or executable)
+    return BrowserSettings(
+        id=browser_id,
+        address=str(table.get("address", "") or attach),
+        profile=Path(str(profile)).expanduser().absolute() if profile else None,
+        executable=Path(named) if named else None,
+        headless=_boolean(f"{where}.headless", table.get("headless", True)),
+        max_tab_count=_integer(f"{where}.max_tab_count", table.get("max_tab_count", 20)),
+        extra_arguments=tuple(str(argument) for argument in arguments),
+    )
+
+
+def _boolean(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise SettingsError(f"{name}: {value!r} is neither true nor false")
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise SettingsError(f"{name}: {value!r} is not a whole number") from None
+    if number < 0:
+        raise SettingsError(f"{name}: {number} is negative")
+    return number
