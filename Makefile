@@ -1,0 +1,38 @@
+# The commands of the README. Each works from a fresh clone; what they need goes to .venv.
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check generate bench clean
+
+help:
+	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
+	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
+	@echo "make check           run all static checks"
+	@echo "make generate        write the code of the contract anew"
+	@echo "make bench [B=name]  run all benchmarks, or benchmarks/name.py"
+	@echo "make setup, clean    make or remove what the others need"
+
+setup:
+	@scripts/setup
+
+demo: setup
+	@browser="$$(scripts/chromium)" && TABMUX_CHROMIUM="$$browser" exec .venv/bin/tabmuxd demo
+
+test:
+	@scripts/test $(ARGS)
+
+check:
+	@scripts/check
+
+generate:
+	@scripts/generate
+
+# A benchmark is a module that runs as a program; the others in the folder serve them.
+bench: setup
+	@browser="$$(scripts/chromium)" && export TABMUX_CHROMIUM="$$browser" && \
+	for name in $(or $(B),$$(grep -l __main__ benchmarks/*.py | xargs -rn1 basename -s .py)); do \
+		echo "== $$name" && .venv/bin/python -m "benchmarks.$$name" || exit 1; \
+	done
+
+clean:
+	rm -rf .venv .venv-generate build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -prune -exec rm -rf {} +
