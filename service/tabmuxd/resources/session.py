@@ -114,9 +114,9 @@ class Session:
 class Turn:
     """One prompt and its answer, `sessions/S/turns/T`.
 
-    `prompt` is kept only until it need not be typed or looked up any more; `payload_sha256` tells a repeat of one
-    request from another request under the same id; `baseline` holds the keys of the conversation's turns seen right
-    before the press. None of the three is shown.
+    `prompt` is kept only until it need not be typed any more; `lookup_sha256` is of its normalised text, by which it is
+    found again in the page; `payload_sha256` tells a repeat of one request from another request under the same id;
+    `baseline` holds the keys of the conversation's turns seen right before the press. None of the four is shown.
     """
 
     name: str
@@ -127,6 +127,7 @@ class Turn:
     create_time: datetime
     expire_time: datetime
     prompt: str = ""
+    lookup_sha256: str = ""
     baseline: tuple[str, ...] = ()
     answer_markdown: str = ""
     answer_size_bytes: int = 0

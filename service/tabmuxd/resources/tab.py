@@ -156,6 +156,11 @@ class Tab:
     update_time: datetime | None = None
 
     @property
+    def browser_name(self) -> str:
+        """Name of the browser in which the tab is."""
+        return self.name.partition("/tabs/")[0]
+
+    @property
     def ended(self) -> bool:
         """Whether the tab is closed for good."""
         return self.state is TabState.CLOSED
