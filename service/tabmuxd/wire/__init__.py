@@ -1,0 +1,39 @@
+"""Resources as messages of the contract, and back; no I/O."""
+
+from tabmuxd.wire.messages import (
+    artifact_message,
+    browser_message,
+    event_message,
+    failure_message,
+    foreign_tab_message,
+    lease_message,
+    navigation_message,
+    progress_message,
+    session_message,
+    tab_message,
+    turn_message,
+    warning_message,
+)
+from tabmuxd.wire.redaction import redact_uri, shown_failure
+from tabmuxd.wire.times import duration, span_of, time_of, timestamp
+
+__all__ = [
+    "artifact_message",
+    "browser_message",
+    "duration",
+    "event_message",
+    "failure_message",
+    "foreign_tab_message",
+    "lease_message",
+    "navigation_message",
+    "progress_message",
+    "redact_uri",
+    "session_message",
+    "shown_failure",
+    "span_of",
+    "tab_message",
+    "time_of",
+    "timestamp",
+    "turn_message",
+    "warning_message",
+]
