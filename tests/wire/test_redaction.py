@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tabmuxd.resources.errors import Failure
 from tabmuxd.wire import redact_uri, shown_failure
 
@@ -59,19 +58,19 @@ REDACTED = [
 
 
 @pytest.mark.parametrize("uri", UNCHANGED)
-def test_unchanged(uri):
+def test_unchanged(uri: str) -> None:
     """An address without secrets is shown byte for byte."""
     assert redact_uri(uri) == uri
 
 
 @pytest.mark.parametrize(("uri", "shown"), REDACTED)
-def test_redacted(uri, shown):
+def test_redacted(uri: str, shown: str) -> None:
     """A value that looks like a secret is shown as `redacted`, and nothing else changes (O-150)."""
     assert redact_uri(uri) == shown
 
 
 @given(st.text(alphabet="htps:/?#&;=@%24Fabctokenstdr.-_ ", max_size=60))
-def test_twice(uri):
+def test_twice(uri: str) -> None:
     """To redact an address twice changes nothing."""
     assert redact_uri(redact_uri(uri)) == redact_uri(uri)
 
@@ -82,14 +81,14 @@ def test_twice(uri):
     st.sampled_from("?#;"),
     st.text("ABC;?/", min_size=1, max_size=8),
 )
-def test_planted(pairs, key, start, tail):
+def test_planted(pairs: list[tuple[str, str]], key: str, start: str, tail: str) -> None:
     """Wherever a secret stands among other values, it is not shown (O-150)."""
     pieces = [f"{name}={value}" for name, value in pairs]
     pieces.insert(len(pieces) // 2, f"{key}=PLANTED{tail}")
     assert "PLANTED" not in redact_uri(f"https://e.com/a{start}" + "&".join(pieces))
 
 
-def test_failure():
+def test_failure() -> None:
     """A failure shows its address redacted, in message and metadata."""
     uri = "https://e.com/?token=SECRET"
     failure = Failure("NAVIGATION_FAILED", f"{uri} did not load", {"uri": uri, "net_error": "x"})
