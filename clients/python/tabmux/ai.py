@@ -1,0 +1,191 @@
+"""Conversations with web AI providers: sessions, and answers that are followed while they grow."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import grpc
+
+from tabmux.answer_text import AnswerMismatch, AnswerText
+from tabmux.calls import Calls
+from tabmux.durations import duration_of
+from tabmux.errors import TabmuxError
+from tabmux.names import checked_request_id, checked_session_id, new_request_id, new_session_id
+from tabmux.statuses import turn_failed
+from tabmux.streams import resumed
+from tabmux.v1.prompt_pb2 import Prompt
+from tabmux.v1.session_pb2 import Session as SessionResource
+from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.web_ai_service_pb2 import (
+    CancelTurnRequest,
+    CreateSessionRequest,
+    GetSessionRequest,
+    GetTurnRequest,
+    SendPromptRequest,
+    StreamAnswerRequest,
+    StreamAnswerResponse,
+)
+
+if TYPE_CHECKING:
+    from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub  # exists for type checkers only
+
+FINAL_STATES = frozenset({Turn.STATE_SUCCEEDED, Turn.STATE_FAILED, Turn.STATE_CANCELLED})
+
+# Rule A4: the server sends something every 15 s. Three times nothing means that the connection is dead.
+_SILENCE_LIMIT = timedelta(seconds=45)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """How an answer stands: `text`, all there is so far; `turn`, where it changed since the part before."""
+
+    text: str
+    turn: Turn | None
+
+
+class Answer:
+    """The answer to one prompt, named by its turn.
+
+    To iterate follows it as it grows, over lost connections, to its end; to stop iterating stops nothing but that.
+    Iterating again goes on with the text there is.
+    """
+
+    def __init__(self, service: "WebAiServiceAsyncStub", calls: Calls, name: str) -> None:
+        self._service = service
+        self._calls = calls
+        self._content = b""
+        self._ended: Turn | None = None
+        self.name = name
+
+    @property
+    def text(self) -> str:
+        """The text read so far."""
+        return self._content.decode()
+
+    async def __aiter__(self) -> AsyncGenerator[AnswerPart, None]:
+        if self._ended is not None:
+            yield AnswerPart(self.text, self._ended)
+            return
+        for began_anew in (False, True):
+            try:
+                async with aclosing(self._follow()) as parts:
+                    async for part in parts:
+                        yield part
+            except AnswerMismatch as error:
+                if began_anew:
+                    raise TabmuxError(f"the answer of {self.name} cannot be rebuilt: {error}") from error
+                self._content = b""
+            else:
+                return
+
+    async def result(self) -> Turn:
+        """Wait for the end and give the turn, with `answer_markdown`.
+
+        Raises `TurnFailed`, which has the answer there was, if the turn failed or was cancelled.
+        """
+        async with aclosing(self.__aiter__()) as parts:
+            async for _part in parts:
+                pass
+        if self._ended is None:
+            raise AssertionError("an answer is followed to the end of its turn")
+        if self._ended.state != Turn.STATE_SUCCEEDED:
+            raise turn_failed(self._ended)
+        return self._ended
+
+    async def get(self) -> Turn:
+        """The turn as it stands, with its answer if it has ended."""
+        return (await self._calls.unary(self._service.GetTurn, GetTurnRequest(name=self.name))).turn
+
+    async def cancel(self) -> Turn:
+        """Stop the turn and keep the text there was; a turn that has ended is given as it is."""
+        return (await self._calls.unary(self._service.CancelTurn, CancelTurnRequest(name=self.name))).turn
+
+    async def _follow(self) -> AsyncGenerator[AnswerPart, None]:
+        """Yield the answer from the text there is on; raises `AnswerMismatch` if that cannot be right."""
+        text = AnswerText(self._content)
+
+        def open_stream() -> grpc.aio.UnaryStreamCall[StreamAnswerRequest, StreamAnswerResponse]:
+            request = StreamAnswerRequest(name=self.name)
+            if text.size_bytes:
+                request.known_size_bytes = text.size_bytes
+                request.known_sha256 = text.sha256
+            return self._calls.stream(self._service.StreamAnswer, request)
+
+        async with aclosing(resumed(open_stream, _SILENCE_LIMIT)) as replies:
+            async for reply in replies:
+                changed = text.apply(reply.offset_bytes, reply.text, reply.size_bytes)
+                self._content = text.content
+                turn = reply.turn if reply.HasField("turn") else None
+                if turn is not None and turn.state in FINAL_STATES:
+                    if reply.sha256 != text.sha256:
+                        raise AnswerMismatch("it does not have the hash that the service tells")
+                    turn.answer_markdown = text.text
+                    self._ended = turn
+                if changed or turn is not None:
+                    yield AnswerPart(text.text, turn)
+                if self._ended is not None:
+                    return
+        raise AnswerMismatch("the stream ended before the turn did")
+
+
+class Session:
+    """One conversation with a provider.
+
+    `created` tells whether the call that gave this handle made the session.
+    """
+
+    def __init__(self, service: "WebAiServiceAsyncStub", calls: Calls, name: str, *, created: bool = False) -> None:
+        self._service = service
+        self._calls = calls
+        self.name = name
+        self.created = created
+
+    async def get(self) -> SessionResource:
+        """The session as it stands."""
+        return (await self._calls.unary(self._service.GetSession, GetSessionRequest(name=self.name))).session
+
+    async def ask(
+        self,
+        prompt: str | Prompt,
+        *,
+        key: str | None = None,
+        model: str = "",
+        files: Sequence[str] = (),
+        release: bool = False,
+        answer_timeout: timedelta | None = None,
+    ) -> Answer:
+        """Send a prompt, at most once, and give its answer to come.
+
+        The same `key` in the same session always names the same turn: 1 to 64 of `A-Z a-z 0-9 - _ . :`, made up if
+        absent. `files` are names of uploaded artifacts. `release` gives the session's tab back after a success.
+        `answer_timeout` is the service's own time for the turn; it outlives this program. Raises `TabmuxError`, and
+        `ValueError` for a key of another form.
+        """
+        request = SendPromptRequest(
+            parent=self.name,
+            prompt=Prompt(text=prompt) if isinstance(prompt, str) else prompt,
+            attachments=files,
+            model=model,
+            answer_timeout=duration_of(answer_timeout),
+            request_id=new_request_id() if key is None else checked_request_id(key),
+            release_tab=release,
+        )
+        turn = (await self._calls.unary(self._service.SendPrompt, request)).turn
+        return Answer(self._service, self._calls, turn.name)
+
+
+async def start_session(
+    service: "WebAiServiceAsyncStub",
+    calls: Calls,
+    provider: str,
+    session_id: str | None,
+) -> Session:
+    """Session of that id, made if there is none; without an id a new one.
+
+    Raises `TabmuxError`, and `ValueError` for an id of another form.
+    """
+    wanted = new_session_id() if session_id is None else checked_session_id(session_id)
+    response = await calls.unary(service.CreateSession, CreateSessionRequest(provider=provider, session_id=wanted))
+    return Session(service, calls, response.session.name, created=response.created)

@@ -1,0 +1,77 @@
+"""Makes calls: with a deadline, with the caller's name, and again where that is safe."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from tabmux.backoff import pause_after, pauses
+from tabmux.methods import may_repeat, rule_of
+from tabmux.statuses import error_of_call
+
+Request = TypeVar("Request", bound=Message)
+Reply = TypeVar("Reply", bound=Message)
+
+CLIENT_KEY = "x-tabmux-client"
+
+
+class Calls:
+    """Makes unary calls and opens streams for one caller.
+
+    `authorization` is the value of that header, `client` names the program library. `timeout` replaces the deadlines
+    of `methods.py` for all unary calls.
+    """
+
+    def __init__(
+        self,
+        authorization: str | None,
+        client: str,
+        *,
+        timeout: timedelta | None = None,
+        chance: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        named = (("authorization", authorization),) if authorization else ()
+        # By hand, not as call credentials: grpcio refuses those on a channel without TLS.
+        self.metadata: Sequence[tuple[str, str]] = (*named, (CLIENT_KEY, client))
+        self._timeout = timeout
+        self._chance = chance
+        self._sleep = sleep
+
+    async def unary(
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable[Request, Reply],
+        request: Request,
+        *,
+        timeout: timedelta | None = None,
+    ) -> Reply:
+        """Reply to `request`, within `timeout` or else the deadline of the method.
+
+        A call that is safe to repeat is repeated on UNAVAILABLE as long as that time lasts. Raises `TabmuxError`.
+        """
+        now = asyncio.get_running_loop().time
+        allowed = timeout or self._timeout or rule_of(request).deadline(request)
+        end = now() + allowed.total_seconds() if allowed else float("inf")
+        for pause in pauses(self._chance):
+            left = end - now()
+            try:
+                return await method(request, timeout=left if allowed else None, metadata=self.metadata)
+            except grpc.aio.AioRpcError as error:
+                failure = error_of_call(error)
+                wait = pause_after(pause, failure.retry_delay)
+                if not may_repeat(request, failure) or now() + wait >= end:
+                    raise failure from error
+            await self._sleep(wait)
+        raise AssertionError("pauses() has no end")
+
+    def stream(
+        self,
+        method: grpc.aio.UnaryStreamMultiCallable[Request, Reply],
+        request: Request,
+    ) -> grpc.aio.UnaryStreamCall[Request, Reply]:
+        """Open a stream of replies; it has no deadline."""
+        return method(request, metadata=self.metadata)
