@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,22 @@ def encode(message_id: int, method: str, params: Mapping[str, object] | None, se
 def decode(data: bytes) -> Reply | Event | None:
     """The reply or event in a frame; None where it holds neither."""
     try:
-        message = json.loads(data)
+        message: object = json.loads(data)
     except (ValueError, RecursionError):
         return None
+    if not _is_object(message):
+        return None
     match message:
-        case {"id": int(message_id), "error": {"code": int(code), "message": str(text)} as error}:
-            return Reply(message_id, {}, Refusal(code, text, str(error.get("data", ""))))
-        case {"id": int(message_id), "result": dict(result)}:
+        case {"id": int(message_id), "error": {"code": int(code), "message": str(text), **more}}:
+            return Reply(message_id, {}, Refusal(code, text, str(more.get("data", ""))))
+        case {"id": int(message_id), "result": result} if _is_object(result):
             return Reply(message_id, result, None)
-        case {"method": str(method)}:
-            params = message.get("params", {})
-            session_id = message.get("sessionId", "")
-            if isinstance(params, dict) and isinstance(session_id, str):
-                return Event(method, params, session_id)
-    return None
+        case {"method": str(method), **more}:
+            params, session_id = more.get("params", {}), more.get("sessionId", "")
+            return Event(method, params, session_id) if _is_object(params) and isinstance(session_id, str) else None
+        case _:
+            return None
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)

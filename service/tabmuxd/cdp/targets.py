@@ -1,0 +1,289 @@
+"""The pages of a browser, and the sessions attached to them."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from tabmuxd.cdp.connection import Connection
+from tabmuxd.cdp.errors import CallTimeout, CdpError, ConnectionLost, ProtocolError, TargetGone
+
+_ONLY_PAGES: Final = [{"type": "page"}]
+_ONLY_TABS: Final = [{"type": "tab"}]
+# How long the event of a closed target is waited for before the list is looked at, and looked at again.
+_LOOK_AGAIN_SECONDS: Final = 0.5
+# Ending a session is answered by the browser process alone, so it is quick or nobody is there.
+_DETACH_SECONDS: Final = 2.0
+# Chrome 156: the code of "No target with given id found", where nothing but the id can be wrong.
+_INVALID_PARAMS: Final = -32602
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInfo:
+    """A page as Chrome describes it; `opener_id` is empty where no page opened it."""
+
+    target_id: str
+    type: str
+    title: str
+    uri: str
+    opener_id: str
+    attached: bool
+
+
+class TargetSession:
+    """One DevTools session, attached to exactly one target."""
+
+    __slots__ = ("_connection", "session_id", "target_id")
+
+    def __init__(self, connection: Connection, target_id: str, session_id: str) -> None:
+        self._connection = connection
+        self.target_id = target_id
+        self.session_id = session_id
+
+    def __repr__(self) -> str:
+        return f"<TargetSession {self.session_id} of {self.target_id}{' detached' if self.detached else ''}>"
+
+    @property
+    def detached(self) -> bool:
+        """Chrome or its connection ended the session; it does not come back."""
+        return not self._connection.attached(self.session_id)
+
+    async def call(self, method: str, params: Mapping[str, object] | None = None, *, timeout: float) -> dict[str, Any]:
+        """Call a DevTools method on the target; raises as `Connection.call`."""
+        return await self._connection.call(method, params, session_id=self.session_id, timeout=timeout)
+
+    def on(self, method: str, handler: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+        """Have `handler` called with the parameters of each such event of this session; gives what stops it."""
+        return self._connection.on(method, handler, session_id=self.session_id)
+
+    async def detach(self) -> None:
+        """End the session; quietly, also where it has ended already."""
+        if not self.detached:
+            with contextlib.suppress(CdpError):
+                await self._connection.call(
+                    "Target.detachFromTarget", {"sessionId": self.session_id}, timeout=_DETACH_SECONDS
+                )
+
+
+class Targets:
+    """What a connection knows of the pages of its browser.
+
+    Only targets of type `page` count, and of these neither DevTools' own windows nor pages that an extension opened.
+    Nothing here needs an answer of a renderer, so hung, crashed and discarded pages hinder nothing. The callbacks run
+    on the loop, in order, after `pages` has changed.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        created: Callable[[TargetInfo], None],
+        changed: Callable[[TargetInfo], None],
+        destroyed: Callable[[str], None],
+        crashed: Callable[[str], None],
+    ) -> None:
+        self._connection = connection
+        self._created = created
+        self._changed = changed
+        self._destroyed = destroyed
+        self._crashed = crashed
+        self._pages: dict[str, TargetInfo] = {}
+        self._closing: dict[str, asyncio.Event] = {}
+        self._page_of_tab: dict[str, str] = {}
+        connection.on("Target.targetCreated", self._on_info)
+        connection.on("Target.targetInfoChanged", self._on_info)
+        connection.on("Target.targetDestroyed", self._on_destroyed)
+        connection.on("Target.targetCrashed", self._on_crashed)
+
+    def __repr__(self) -> str:
+        return f"<Targets {len(self._pages)} pages, {len(self._closing)} closing>"
+
+    async def discover(self, *, timeout: float) -> None:
+        """Have Chrome tell of its pages; on return `pages` holds those there are."""
+        await self._connection.call(
+            "Target.setDiscoverTargets", {"discover": True, "filter": _ONLY_PAGES}, timeout=timeout
+        )
+
+    @property
+    def pages(self) -> Mapping[str, TargetInfo]:
+        """The pages by target id, as the events told of them."""
+        return MappingProxyType(self._pages)
+
+    async def fresh(self, *, timeout: float) -> dict[str, TargetInfo]:
+        """The pages by target id, as Chrome lists them now."""
+        infos = [target_info(raw) for raw in await self._list(_ONLY_PAGES, timeout)]
+        return {info.target_id: info for info in infos if counts(info, known=info.target_id in self._pages)}
+
+    async def create(self, uri: str, *, background: bool = True, new_window: bool = False, timeout: float) -> str:
+        """Open a page and give its target id; answered before the page has loaded."""
+        params: dict[str, object] = {"url": uri, "background": background}
+        if new_window:
+            # Chrome 156: an explicit false is refused ("no browser is open") while there is no window at all.
+            params["newWindow"] = True
+        result = await self._connection.call("Target.createTarget", params, timeout=timeout)
+        return str(result["targetId"])
+
+    async def attach(self, target_id: str, *, timeout: float) -> TargetSession:
+        """Attach a session of our own to a target.
+
+        Raises:
+            TargetGone: there is no such target.
+        """
+        params = {"targetId": target_id, "flatten": True}
+        result = await self._call_target("Target.attachToTarget", params, timeout)
+        return TargetSession(self._connection, target_id, str(result["sessionId"]))
+
+    async def activate(self, target_id: str, *, timeout: float) -> None:
+        """Bring a page to the front of its window.
+
+        Raises:
+            TargetGone: there is no such target.
+        """
+        await self._call_target("Target.activateTarget", {"targetId": target_id}, timeout)
+
+    async def close(self, target_id: str, *, timeout: float) -> None:
+        """Close a page; returns once it was seen destroyed, or is missing from a fresh list.
+
+        Raises:
+            CallTimeout: it was not gone within `timeout` seconds.
+            ProtocolError: Chrome refused, and the page is still there.
+        """
+        method = "Target.closeTarget"
+        deadline = asyncio.get_running_loop().time() + timeout
+        gone = self._closing.setdefault(target_id, asyncio.Event())
+        try:
+            try:
+                await self._connection.call(method, {"targetId": target_id}, timeout=timeout)
+            except ProtocolError:
+                if await self._listed(target_id, deadline):
+                    raise
+                return
+            while not gone.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(_LOOK_AGAIN_SECONDS, deadline - asyncio.get_running_loop().time())):
+                        await gone.wait()
+                if not gone.is_set() and not await self._listed(target_id, deadline):
+                    return
+        finally:
+            if self._closing.get(target_id) is gone:
+                del self._closing[target_id]
+
+    async def front(self, *, timeout: float) -> str | None:
+        """Target id of the page that is certainly in front; None where that is not certain.
+
+        It is not with several windows, nor where this build of Chrome does not say which tab is active.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        tabs = await self._list(_ONLY_TABS, timeout)
+        self._page_of_tab = {
+            tab_id: page_id
+            for tab_id, page_id in self._page_of_tab.items()
+            if page_id in self._pages and any(tab.get("targetId") == tab_id for tab in tabs)
+        }
+        tab_id = only_active(tabs)
+        if tab_id is None:
+            return None
+        if tab_id not in self._page_of_tab:
+            page_id = await self._find_page(tab_id, deadline)
+            if page_id not in self._pages:
+                return None
+            self._page_of_tab[tab_id] = page_id
+        return self._page_of_tab[tab_id]
+
+    async def _find_page(self, tab_id: str, deadline: float) -> str:
+        """Target id of the page shown in a tab, empty where there is none; Chrome tells it only to a session."""
+        pages: list[str] = []
+
+        def collect(params: dict[str, Any]) -> None:
+            raw = params.get("targetInfo", {})
+            if not raw.get("subtype"):  # not a page that is only being prepared
+                pages.append(str(raw.get("targetId", "")))
+
+        loop = asyncio.get_running_loop()
+        try:
+            session = await self.attach(tab_id, timeout=deadline - loop.time())
+        except TargetGone:
+            return ""
+        try:
+            session.on("Target.attachedToTarget", collect)
+            params = {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True, "filter": _ONLY_PAGES}
+            await session.call("Target.setAutoAttach", params, timeout=deadline - loop.time())
+        finally:
+            await session.detach()
+        return pages[0] if len(pages) == 1 else ""
+
+    async def _call_target(self, method: str, params: Mapping[str, object], timeout: float) -> dict[str, Any]:
+        try:
+            return await self._connection.call(method, params, timeout=timeout)
+        except ProtocolError as error:
+            if error.code == _INVALID_PARAMS:
+                raise TargetGone(method, handed_over=False, crashed=False) from error
+            raise
+
+    async def _list(self, only: list[dict[str, str]], timeout: float) -> list[dict[str, Any]]:
+        result = await self._connection.call("Target.getTargets", {"filter": only}, timeout=timeout)
+        return list(result.get("targetInfos", []))
+
+    async def _listed(self, target_id: str, deadline: float) -> bool:
+        """The target that is being closed is still there."""
+        try:
+            raws = await self._list(_ONLY_PAGES, deadline - asyncio.get_running_loop().time())
+        except CallTimeout as error:
+            raise CallTimeout("Target.closeTarget", handed_over=True) from error
+        except ConnectionLost as error:
+            raise ConnectionLost("Target.closeTarget", handed_over=True, reason=error.reason) from error
+        return any(raw.get("targetId") == target_id for raw in raws)
+
+    def _on_info(self, params: dict[str, Any]) -> None:
+        info = target_info(params["targetInfo"])
+        before = self._pages.get(info.target_id)
+        if not counts(info, known=before is not None):
+            if before is not None:
+                self._forget(info.target_id)
+        elif info != before:
+            self._pages[info.target_id] = info
+            if before is None:
+                self._created(info)
+            else:
+                self._changed(info)
+
+    def _on_destroyed(self, params: dict[str, Any]) -> None:
+        target_id = str(params["targetId"])
+        if target_id in self._closing:
+            self._closing[target_id].set()
+        self._forget(target_id)
+
+    def _on_crashed(self, params: dict[str, Any]) -> None:
+        if (target_id := str(params["targetId"])) in self._pages:
+            self._crashed(target_id)
+
+    def _forget(self, target_id: str) -> None:
+        if self._pages.pop(target_id, None) is not None:
+            self._destroyed(target_id)
+
+
+def target_info(raw: Mapping[str, Any]) -> TargetInfo:
+    """A target in our words, from Chrome's description of it."""
+    return TargetInfo(
+        target_id=str(raw["targetId"]),
+        type=str(raw["type"]),
+        title=str(raw.get("title", "")),
+        uri=str(raw.get("url", "")),
+        opener_id=str(raw.get("openerId", "")),
+        attached=bool(raw.get("attached", False)),
+    )
+
+
+def counts(info: TargetInfo, *, known: bool) -> bool:
+    """The target is a page for us; a `known` one stays so when an extension shows a page of its own in it."""
+    if info.type != "page" or info.uri.startswith("devtools://"):
+        return False
+    return known or not info.uri.startswith("chrome-extension://")
+
+
+def only_active(tabs: list[dict[str, Any]]) -> str | None:
+    """Id of the one tab that is active in its window; None where none is, or several are."""
+    active = [str(tab["targetId"]) for tab in tabs if tab.get("embedderData", {}).get("tabActive") is True]
+    return active[0] if len(active) == 1 else None
