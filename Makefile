@@ -28,7 +28,7 @@ generate:
 # A benchmark is a module that runs as a program; the others in the folder serve them.
 bench: setup
 	@browser="$$(scripts/chromium)" && export TABMUX_CHROMIUM="$$browser" && \
-	for name in $(or $(B),$$(grep -l __main__ benchmarks/*.py | xargs -rn1 basename -s .py)); do \
+	for name in $(or $(B),$$(grep -sl __main__ benchmarks/*.py | xargs -rn1 basename -s .py)); do \
 		echo "== $$name" && .venv/bin/python -m "benchmarks.$$name" || exit 1; \
 	done
 
