@@ -1,0 +1,135 @@
+"""The tables, as peewee models; those of resources have the fields of their dataclasses as columns.
+
+They describe the newest schema; `migrations/` has the way there, which a test compares with this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import peewee
+
+from tabmuxd.resources.browser import Browser
+from tabmuxd.resources.event import Resource
+from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.names import browser_of, id_of, session_of
+from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.tab import Tab
+from tabmuxd.store.codec import Cell, Codec
+
+R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+
+
+class HistoryModel(peewee.Model):
+    """The one row that counts revisions; everything up to `compact_revision` is gone from `events`."""
+
+    id = peewee.IntegerField(primary_key=True)
+    history_id = peewee.TextField()
+    head = peewee.BigIntegerField()
+    compact_revision = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "history"
+
+
+class EventModel(peewee.Model):
+    """One event: what filters look at, and its finished bytes."""
+
+    revision = peewee.BigIntegerField(primary_key=True)
+    kind = peewee.IntegerField()
+    resource_kind = peewee.IntegerField()
+    browser = peewee.TextField()
+    tab = peewee.TextField()
+    session = peewee.TextField()
+    session_before = peewee.TextField()
+    record_time = peewee.BigIntegerField()
+    body = peewee.BlobField()
+
+    class Meta:
+        table_name = "events"
+
+
+class RequestModel(peewee.Model):
+    """One request that was carried out, by its `request_id`."""
+
+    principal = peewee.TextField()
+    method = peewee.TextField()
+    request_id = peewee.TextField()
+    payload_sha256 = peewee.TextField()
+    resource = peewee.TextField()
+    expire_time = peewee.BigIntegerField(index=True)
+
+    class Meta:
+        table_name = "requests"
+        primary_key = peewee.CompositeKey("principal", "method", "request_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[R]):
+    """The table of one kind of resource.
+
+    Beside the fields: `id`, the last part of the name; `parent`, the browser of a tab and the session of a turn;
+    `created`, the revision of its creation, in whose order lists are; `ended`.
+    """
+
+    kind: type[R]
+    codec: Codec[R]
+    model: type[peewee.Model]
+
+    def cells(self, resource: R) -> dict[str, Cell]:
+        """The columns of `resource`, all but `created`."""
+        cells = dict(zip([column.name for column in self.codec.columns], self.codec.encode(resource), strict=True))
+        cells["id"] = id_of(resource.name)
+        cells["parent"] = parent_of(resource)
+        cells["ended"] = int(has_ended(resource))
+        return cells
+
+
+def parent_of(resource: Resource) -> str:
+    """Name of the browser of a tab, of the session of a turn; else empty."""
+    if isinstance(resource, Tab):
+        return browser_of(resource.name)
+    return session_of(resource.name) if isinstance(resource, Turn) else ""
+
+
+def has_ended(resource: Resource) -> bool:
+    """Whether no later event may name it; a browser never ends."""
+    return not isinstance(resource, Browser) and resource.ended
+
+
+def _table(kind: type[R], name: str, *indexes: tuple[tuple[str, ...], bool]) -> Table[R]:
+    codec = Codec(kind)
+    fields: dict[str, object] = {
+        column.name: (peewee.TextField if column.text else peewee.BigIntegerField)(
+            primary_key=column.name == "name", null=column.null
+        )
+        for column in codec.columns
+    }
+    fields["id"] = peewee.TextField()
+    fields["parent"] = peewee.TextField()
+    fields["created"] = peewee.BigIntegerField(unique=True)
+    fields["ended"] = peewee.IntegerField()
+    fields["Meta"] = type("Meta", (), {"table_name": name, "indexes": ((("ended", "created"), False), *indexes)})
+    return Table(kind, codec, type(f"{kind.__name__}Model", (peewee.Model,), fields))
+
+
+BROWSERS = _table(Browser, "browsers")
+TABS = _table(Tab, "tabs", (("id",), True))
+LEASES = _table(Lease, "leases", (("tab", "fencing_token"), False))
+SESSIONS = _table(Session, "sessions")
+TURNS = _table(Turn, "turns", (("parent", "created"), False), (("parent", "request_id"), False))
+
+TABLES: tuple[Table[Browser] | Table[Tab] | Table[Lease] | Table[Session] | Table[Turn], ...] = (
+    BROWSERS,
+    TABS,
+    LEASES,
+    SESSIONS,
+    TURNS,
+)
+MODELS: tuple[type[peewee.Model], ...] = (
+    HistoryModel,
+    EventModel,
+    RequestModel,
+    *(table.model for table in TABLES),
+)

@@ -1,0 +1,124 @@
+"""Hot statements, compiled once from peewee queries, and run on the connection itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import peewee
+
+from tabmuxd.resources.browser import Browser
+from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.tab import Tab
+from tabmuxd.store.codec import Cell
+from tabmuxd.store.models import LEASES, TABLES, TURNS, EventModel, HistoryModel, RequestModel, Table
+
+R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+
+
+class Parameter(peewee.Node):
+    """A place in a query for a value that is given by name each time it runs."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __sql__(self, context: peewee.Context) -> peewee.Context:
+        """Stand for the value, with the name in its place."""
+        return context.value(self._name, converter=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL text and the names of its parameters, in order."""
+
+    sql: str
+    names: tuple[str, ...]
+
+    def run(self, connection: sqlite3.Connection, values: Mapping[str, Cell]) -> sqlite3.Cursor:
+        """Run it with these values."""
+        return connection.execute(self.sql, [values[name] for name in self.names])
+
+
+def compiled(query: peewee.Query) -> Statement:
+    """The statement of a query whose values are all of class `Parameter`."""
+    sql, names = query.bind(peewee.SqliteDatabase(None)).sql()  # for its dialect; it is never opened
+    return Statement(sql, tuple(names))
+
+
+def _given(model: type[peewee.Model], *without: str) -> dict[peewee.Field, Parameter]:
+    fields = model._meta.sorted_fields  # noqa: SLF001 - peewee's documented place for it
+    return {field: Parameter(field.name) for field in fields if field.name not in without}
+
+
+class ResourceStatements(Generic[R]):
+    """The statements on the table of one kind of resource; what they select is `created` and then the fields."""
+
+    def __init__(self, table: Table[R]) -> None:
+        model = table.model
+        self.table = table
+        self.insert = compiled(model.insert(_given(model)))
+        self.update = compiled(
+            model.update(_given(model, "name", "created")).where(model.name == Parameter("name"))
+        )
+        self.find = compiled(self._selection().where(model.name == Parameter("name")))
+        self.find_by_id = compiled(self._selection().where(model.id == Parameter("id")))
+        self.pages = {
+            (of_parent, of_ended): self._page(of_parent=of_parent, of_ended=of_ended)
+            for of_parent in (False, True)
+            for of_ended in (False, True)
+        }
+
+    def _selection(self) -> peewee.ModelSelect:
+        model = self.table.model
+        return model.select(model.created, *(getattr(model, column.name) for column in self.table.codec.columns))
+
+    def _page(self, *, of_parent: bool, of_ended: bool) -> Statement:
+        model = self.table.model
+        condition = model.created > Parameter("after")
+        if of_parent:
+            condition &= model.parent == Parameter("parent")
+        if of_ended:
+            condition &= model.ended == Parameter("ended")
+        return compiled(self._selection().where(condition).order_by(model.created))
+
+
+STATEMENTS = {table.kind: ResourceStatements(table) for table in TABLES}
+
+
+def statements_of(kind: type[R]) -> ResourceStatements[R]:
+    """The statements on the table of `kind`."""
+    return STATEMENTS[kind]  # type: ignore[return-value]  # each kind has its own
+
+
+READ_HISTORY = compiled(HistoryModel.select(HistoryModel.history_id, HistoryModel.head, HistoryModel.compact_revision))
+WRITE_HISTORY = compiled(
+    HistoryModel.update(
+        {HistoryModel.head: Parameter("head"), HistoryModel.compact_revision: Parameter("compact_revision")}
+    )
+)
+APPEND_EVENT = compiled(EventModel.insert(_given(EventModel)))
+READ_EVENTS = compiled(
+    EventModel.select(*EventModel._meta.sorted_fields)  # noqa: SLF001 - peewee's documented place for it
+    .where((EventModel.revision > Parameter("after")) & (EventModel.revision <= Parameter("last")))
+    .order_by(EventModel.revision)
+)
+LAST_FENCING_TOKEN = compiled(
+    LEASES.model.select(peewee.fn.MAX(LEASES.model.fencing_token)).where(LEASES.model.tab == Parameter("tab"))
+)
+TURN_BY_REQUEST = compiled(
+    TURNS.model.select(TURNS.model.name).where(
+        (TURNS.model.parent == Parameter("session")) & (TURNS.model.request_id == Parameter("request_id"))
+    )
+)
+FIND_REQUEST = compiled(
+    RequestModel.select(RequestModel.payload_sha256, RequestModel.resource).where(
+        (RequestModel.principal == Parameter("principal"))
+        & (RequestModel.method == Parameter("method"))
+        & (RequestModel.request_id == Parameter("request_id"))
+        & (RequestModel.expire_time > Parameter("now"))
+    )
+)
+REMEMBER_REQUEST = compiled(RequestModel.insert(_given(RequestModel)).on_conflict("REPLACE"))

@@ -1,0 +1,225 @@
+"""What a function given to the store can do: read, and in a write also change."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
+
+from tabmuxd.resources.browser import Browser
+from tabmuxd.resources.event import EventKind, Resource
+from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.tab import Tab
+from tabmuxd.store import statements
+from tabmuxd.store.codec import Cell, microseconds, moment
+from tabmuxd.store.live import Live, Working
+from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind
+from tabmuxd.store.statements import Statement, statements_of
+
+R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one commit has brought: the history after it, its events, and what has not ended now."""
+
+    history: History
+    entries: tuple[Entry, ...]
+    live: Live
+
+
+class Reader:
+    """Reads of one moment. Valid only inside the function it is given to, and on its thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def history(self) -> History:
+        """The history and how far it goes."""
+        return read_history(self._connection)
+
+    def find(self, kind: type[R], name: str) -> R | None:
+        """The resource of this name, ended or not."""
+        return self._one(kind, statements_of(kind).find, {"name": name})
+
+    def find_tab_by_id(self, tab_id: str) -> Tab | None:
+        """The tab with this id, in whatever browser."""
+        return self._one(Tab, statements_of(Tab).find_by_id, {"id": tab_id})
+
+    def turn_by_request(self, session: str, request_id: str) -> Turn | None:
+        """The turn of `session` that was sent under `request_id`."""
+        row = self._run(statements.TURN_BY_REQUEST, session=session, request_id=request_id).fetchone()
+        return None if row is None else self.find(Turn, row[0])
+
+    def page(
+        self, kind: type[R], *, after: int = 0, parent: str = "", ended: bool | None = None
+    ) -> Iterator[tuple[int, R]]:
+        """Revision of creation and resource, in that order, of all created after `after`.
+
+        `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others.
+        """
+        resource_statements = statements_of(kind)
+        statement = resource_statements.pages[bool(parent), ended is not None]
+        decode = resource_statements.table.codec.decode
+        for row in self._run(statement, after=after, parent=parent, ended=int(bool(ended))):
+            yield row[0], decode(row[1:])
+
+    def last_fencing_token(self, tab: str) -> int:
+        """The highest fencing token of any lease on `tab`, 0 if there was none."""
+        (token,) = self._run(statements.LAST_FENCING_TOKEN, tab=tab).fetchone()
+        return token or 0
+
+    def request(self, principal: str, method: str, request_id: str, *, now: datetime) -> Request | None:
+        """What was done under this `request_id`, unless that has expired."""
+        row = self._run(
+            statements.FIND_REQUEST,
+            principal=principal,
+            method=method,
+            request_id=request_id,
+            now=microseconds(now),
+        ).fetchone()
+        return None if row is None else Request(*row)
+
+    def entries(self, *, after: int, last: int, count: int, size_bytes: int) -> list[Entry]:
+        """Events after `after` up to `last`, oldest first, at most `count` and `size_bytes`, but at least one."""
+        entries: list[Entry] = []
+        size = 0
+        for row in self._run(statements.READ_EVENTS, after=after, last=last):
+            revision, kind, resource_kind, browser, tab, session, session_before, record_time, body = row
+            size += len(body)
+            if entries and (size > size_bytes or len(entries) == count):
+                break
+            place = Place(browser, tab, session, session_before)
+            entries.append(
+                Entry(revision, EventKind(kind), ResourceKind(resource_kind), place, moment(record_time), body)
+            )
+        return entries
+
+    def _one(self, kind: type[R], statement: Statement, values: dict[str, Cell]) -> R | None:
+        row = statement.run(self._connection, values).fetchone()
+        return None if row is None else statements_of(kind).table.codec.decode(row[1:])
+
+    def _run(self, statement: Statement, **values: Cell) -> sqlite3.Cursor:
+        return statement.run(self._connection, values)
+
+
+class Transaction(Reader):
+    """One group of writes, committed together or not at all."""
+
+    def __init__(self, connection: sqlite3.Connection, history: History, live: Live) -> None:
+        super().__init__(connection)
+        self._history = history
+        self._before = history
+        self._working = Working(live)
+        self._entries: list[Entry] = []
+        self.write_count = 0
+
+    @property
+    def head(self) -> int:
+        """The newest revision, of this transaction too."""
+        return self._history.head
+
+    def history(self) -> History:
+        """The history and how far it goes with this transaction."""
+        return self._history
+
+    def live(self) -> Live:
+        """What has not ended, this transaction included; take it anew after each change."""
+        return self._working.live()
+
+    def append(self, entry: Entry) -> None:
+        """Record an event under the revision behind the head, which it becomes.
+
+        Raises ValueError for any other revision.
+        """
+        if entry.revision != self._history.head + 1:
+            raise ValueError(f"revision {entry.revision} does not follow {self._history.head}")
+        self._change(
+            statements.APPEND_EVENT,
+            revision=entry.revision,
+            kind=int(entry.kind),
+            resource_kind=int(entry.resource_kind),
+            browser=entry.place.browser,
+            tab=entry.place.tab,
+            session=entry.place.session,
+            session_before=entry.place.session_before,
+            record_time=microseconds(entry.record_time),
+            body=entry.body,
+        )
+        self._history = replace(self._history, head=entry.revision)
+        self._entries.append(entry)
+
+    def create(self, resource: Resource) -> None:
+        """Write a resource that is new, created with the revision it has."""
+        resource_statements = statements.STATEMENTS[type(resource)]
+        cells = resource_statements.table.cells(resource)  # type: ignore[arg-type]  # the table of its kind
+        self._change(resource_statements.insert, **cells, created=resource.revision)
+        self._working.put(resource)
+
+    def update(self, resource: Resource) -> None:
+        """Write a resource that there is already."""
+        resource_statements = statements.STATEMENTS[type(resource)]
+        self._change(resource_statements.update, **resource_statements.table.cells(resource))  # type: ignore[arg-type]
+        self._working.put(resource)
+
+    def remember_request(
+        self,
+        principal: str,
+        method: str,
+        request_id: str,
+        *,
+        payload_sha256: str,
+        resource: str,
+        expire_time: datetime,
+    ) -> None:
+        """Keep what was done under a `request_id` until `expire_time`."""
+        self._change(
+            statements.REMEMBER_REQUEST,
+            principal=principal,
+            method=method,
+            request_id=request_id,
+            payload_sha256=payload_sha256,
+            resource=resource,
+            expire_time=microseconds(expire_time),
+        )
+
+    def delete(self, statement: Statement, **values: Cell) -> int:
+        """Run a statement that deletes what has ended; the number of rows that are gone."""
+        return self._change(statement, **values).rowcount
+
+    def compacted(self, revision: int) -> None:
+        """Keep in mind that no event up to `revision` is left."""
+        self._history = replace(self._history, compact_revision=revision)
+
+    def finish(self) -> Batch:
+        """Write the history, last of all, and tell what the commit will bring."""
+        if self._history != self._before:
+            self._change(
+                statements.WRITE_HISTORY, head=self._history.head, compact_revision=self._history.compact_revision
+            )
+        return Batch(self._history, tuple(self._entries), self._working.live())
+
+    def _change(self, statement: Statement, **values: Cell) -> sqlite3.Cursor:
+        self.write_count += 1
+        return statement.run(self._connection, values)
+
+
+def read_history(connection: sqlite3.Connection) -> History:
+    """The history and how far it goes; raises ValueError if the row is not there."""
+    row = statements.READ_HISTORY.run(connection, {}).fetchone()
+    if row is None:
+        raise ValueError("the row of the history is missing")
+    return History(*row)
+
+
+def read_live(connection: sqlite3.Connection) -> Live:
+    """Everything that has not ended, oldest first."""
+    reader = Reader(connection)
+    working = Working(Live())
+    for kind in (Browser, Tab, Lease, Session, Turn):
+        for _, resource in reader.page(kind, ended=False):
+            working.put(resource)
+    return working.live()
