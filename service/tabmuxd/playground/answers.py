@@ -41,12 +41,12 @@ def _written(prompt: str, directives: Directives) -> str:
     fingerprint = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     lines = prompt.count("\n") + 1
     points = [
-        f"{item}It streams its answers in small pieces, as the large chat pages do. 🌊",
+        f"{item}It streams its answers in small pieces, as the large chat pages do. 😉",
         f"{item}A press on Stop ends the answer and keeps what has been written.",
-        f"{item}Its address changes as soon as the first message has been taken. 📌",
+        f"{item}Its address changes as soon as the first message has been taken. 😎",
     ]
     paragraphs = [
-        f"You wrote “{first_words(prompt)}”. Thank you, that is a good place to start. 🙂",
+        f"You wrote “{first_words(prompt)}”. Thank you, that is a good place to start. 😀",
         (
             f"Your message has {bold}{len(prompt)} characters{bold} in {lines} {'line' if lines == 1 else 'lines'},"
             f" and its fingerprint is {code}{fingerprint}{code}. Equal messages get equal answers here, so that a test"
@@ -59,7 +59,7 @@ def _written(prompt: str, directives: Directives) -> str:
         paragraphs.append('```python\nfor word in ("one", "two"):\n    print(word)\n```')
     paragraphs.append(
         "Ask again whenever you like: a conversation keeps all of its messages, and a page that is loaded again goes"
-        " on where it was. ✅",
+        " on where it was. ✔",
     )
     return "\n\n".join(paragraphs)
 

@@ -37,7 +37,7 @@ class Directives:
     seconds: float = 2.0  # how long the text grows, silences not counted
     characters: int | None = None  # length of the answer in code points; None: as it comes
     commit: float = 0.0  # from the press to the user's turn
-    think: float = 0.2  # from the user's turn to the answer's first sign
+    think: float = 0.25  # from the user's turn to the answer's first sign
     placeholder: bool = False  # one second of "Thinking" in the answer's place
     pause: float = 0.0  # silence in the middle, with Stop
     stop_gap: float = 0.0  # silence in the middle, without Stop
