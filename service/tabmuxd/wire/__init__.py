@@ -1,6 +1,7 @@
 """Resources as messages of the contract, and back; no I/O."""
 
-from tabmuxd.wire.messages import (
+from tabmuxd.wire.redaction import redact_uri, shown_failure
+from tabmuxd.wire.resources import (
     artifact_message,
     browser_message,
     event_message,
@@ -14,7 +15,6 @@ from tabmuxd.wire.messages import (
     turn_message,
     warning_message,
 )
-from tabmuxd.wire.redaction import redact_uri, shown_failure
 from tabmuxd.wire.times import duration, span_of, time_of, timestamp
 
 __all__ = [
