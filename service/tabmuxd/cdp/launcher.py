@@ -196,7 +196,8 @@ async def _take_back(survivor: BrowserProcess, profile: Path, deadline: float) -
             raise
         return None
     process = replace(survivor, port=port)
-    write_record(profile, process)
+    if read_record(profile) != process:
+        write_record(profile, process)
     return Launched(process, located, taken_back=True)
 
 
