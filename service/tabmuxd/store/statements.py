@@ -14,9 +14,12 @@ from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.session import Session, Turn
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store.codec import Cell
-from tabmuxd.store.models import LEASES, TABLES, TURNS, EventModel, HistoryModel, RequestModel, Table
+from tabmuxd.store.models import LEASES, SESSIONS, TABLES, TABS, TURNS, EventModel, HistoryModel, RequestModel, Table
 
 R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+
+
+_LONG = frozenset({"prompt", "answer_markdown"})  # columns of turns that hold up to megabytes
 
 
 class Parameter(peewee.Node):
@@ -66,23 +69,30 @@ class ResourceStatements(Generic[R]):
         self.find = compiled(self._selection().where(model.name == Parameter("name")))
         self.find_by_id = compiled(self._selection().where(model.id == Parameter("id")))
         self.pages = {
-            (of_parent, of_ended): self._page(of_parent=of_parent, of_ended=of_ended)
+            (of_parent, of_ended, brief): self._page(of_parent=of_parent, of_ended=of_ended, brief=brief)
             for of_parent in (False, True)
             for of_ended in (False, True)
+            for brief in (False, True)
         }
 
-    def _selection(self) -> peewee.ModelSelect:
+    def _selection(self, *, brief: bool = False) -> peewee.ModelSelect:
         model = self.table.model
-        return model.select(model.created, *(getattr(model, column.name) for column in self.table.codec.columns))
+        return model.select(
+            model.created,
+            *(
+                peewee.SQL("''") if brief and column.name in _LONG else getattr(model, column.name)
+                for column in self.table.codec.columns
+            ),
+        )
 
-    def _page(self, *, of_parent: bool, of_ended: bool) -> Statement:
+    def _page(self, *, of_parent: bool, of_ended: bool, brief: bool) -> Statement:
         model = self.table.model
         condition = model.created > Parameter("after")
         if of_parent:
             condition &= model.parent == Parameter("parent")
         if of_ended:
             condition &= model.ended == Parameter("ended")
-        return compiled(self._selection().where(condition).order_by(model.created))
+        return compiled(self._selection(brief=brief).where(condition).order_by(model.created))
 
 
 STATEMENTS = {table.kind: ResourceStatements(table) for table in TABLES}
@@ -122,3 +132,40 @@ FIND_REQUEST = compiled(
     )
 )
 REMEMBER_REQUEST = compiled(RequestModel.insert(_given(RequestModel)).on_conflict("REPLACE"))
+
+DELETE_EVENTS = compiled(EventModel.delete().where(EventModel.revision <= Parameter("last")))
+FIRST_YOUNG_EVENT = compiled(
+    EventModel.select(peewee.fn.MIN(EventModel.revision)).where(
+        (EventModel.revision > Parameter("after"))
+        & (EventModel.revision <= Parameter("last"))
+        & (EventModel.record_time >= Parameter("young"))
+    )
+)
+DELETE_CLOSED_TABS = compiled(
+    TABS.model.delete().where((TABS.model.ended == Parameter("ended")) & (TABS.model.revision <= Parameter("last")))
+)
+_LaterLease = LEASES.model.alias()
+# The newest lease of a tab stays as long as the tab: its fencing token must never be given again.
+DELETE_ENDED_LEASES = compiled(
+    LEASES.model.delete().where(
+        (LEASES.model.ended == Parameter("ended"))
+        & (LEASES.model.revision <= Parameter("last"))
+        & (
+            LEASES.model.tab.not_in(TABS.model.select(TABS.model.name))
+            | (
+                LEASES.model.fencing_token
+                < _LaterLease.select(peewee.fn.MAX(_LaterLease.fencing_token)).where(
+                    _LaterLease.tab == LEASES.model.tab
+                )
+            )
+        )
+    )
+)
+DELETE_EXPIRED_REQUESTS = compiled(RequestModel.delete().where(RequestModel.expire_time <= Parameter("now")))
+_gone_sessions = SESSIONS.model.select(SESSIONS.model.name).where(
+    (SESSIONS.model.ended == Parameter("ended"))
+    & (SESSIONS.model.retire_time <= Parameter("retired_before"))
+    & SESSIONS.model.name.not_in(TURNS.model.select(TURNS.model.parent).where(TURNS.model.ended == Parameter("open")))
+)
+DELETE_TURNS_OF_RETIRED = compiled(TURNS.model.delete().where(TURNS.model.parent.in_(_gone_sessions)))
+DELETE_RETIRED_SESSIONS = compiled(SESSIONS.model.delete().where(SESSIONS.model.name.in_(_gone_sessions)))

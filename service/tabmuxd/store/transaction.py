@@ -55,14 +55,21 @@ class Reader:
         return None if row is None else self.find(Turn, row[0])
 
     def page(
-        self, kind: type[R], *, after: int = 0, parent: str = "", ended: bool | None = None
+        self,
+        kind: type[R],
+        *,
+        after: int = 0,
+        parent: str = "",
+        ended: bool | None = None,
+        brief: bool = False,
     ) -> Iterator[tuple[int, R]]:
         """Revision of creation and resource, in that order, of all created after `after`.
 
-        `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others.
+        `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others. `brief`: prompts
+        and answers are left out.
         """
         resource_statements = statements_of(kind)
-        statement = resource_statements.pages[bool(parent), ended is not None]
+        statement = resource_statements.pages[bool(parent), ended is not None, brief]
         decode = resource_statements.table.codec.decode
         for row in self._run(statement, after=after, parent=parent, ended=int(bool(ended))):
             yield row[0], decode(row[1:])
@@ -186,13 +193,32 @@ class Transaction(Reader):
             expire_time=microseconds(expire_time),
         )
 
-    def delete(self, statement: Statement, **values: Cell) -> int:
-        """Run a statement that deletes what has ended; the number of rows that are gone."""
-        return self._change(statement, **values).rowcount
+    def delete_events(self, last: int, *, recorded_before: datetime) -> int:
+        """Delete events up to revision `last`, but none that follows one recorded later; returns how many."""
+        after = self._history.compact_revision
+        (young,) = self._run(
+            statements.FIRST_YOUNG_EVENT, after=after, last=last, young=microseconds(recorded_before)
+        ).fetchone()
+        if young is not None:
+            last = young - 1
+        if last <= after:
+            return 0
+        self._history = replace(self._history, compact_revision=last)
+        return self._change(statements.DELETE_EVENTS, last=last).rowcount
 
-    def compacted(self, revision: int) -> None:
-        """Keep in mind that no event up to `revision` is left."""
-        self._history = replace(self._history, compact_revision=revision)
+    def delete_ended(self, *, now: datetime, retired_before: datetime) -> None:
+        """Delete what ended, was told in events that are gone, and is needed no more.
+
+        Closed tabs and ended leases of the compacted part of the history, requests that have expired, and sessions
+        retired before `retired_before`, with their turns.
+        """
+        last = self._history.compact_revision
+        self._change(statements.DELETE_CLOSED_TABS, ended=1, last=last)
+        self._change(statements.DELETE_ENDED_LEASES, ended=1, last=last)
+        self._change(statements.DELETE_EXPIRED_REQUESTS, now=microseconds(now))
+        retired = microseconds(retired_before)
+        self._change(statements.DELETE_TURNS_OF_RETIRED, ended=1, open=0, retired_before=retired)
+        self._change(statements.DELETE_RETIRED_SESSIONS, ended=1, open=0, retired_before=retired)
 
     def finish(self) -> Batch:
         """Write the history, last of all, and tell what the commit will bring."""

@@ -1,0 +1,41 @@
+"""Finished bytes of the replies of a watch, put together from finished events.
+
+`WatchTabsResponse` and `WatchSessionsResponse` are alike on the wire: events are field 1, progress is field 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tabmuxd.resources.event import Progress
+
+_EVENTS = b"\x0a"  # field 1, length-delimited; protobuf's encoding
+_PROGRESS = b"\x12"  # field 2, length-delimited
+_HISTORY_ID = b"\x0a"  # field 1 of WatchProgress, length-delimited
+_REVISION = b"\x10"  # field 2 of WatchProgress, varint
+
+
+def reply(events: Iterable[bytes], progress: Progress) -> bytes:
+    """The bytes of a reply with these finished events."""
+    place = _progress(progress)
+    parts: list[bytes] = []
+    for event in events:
+        parts += (_EVENTS, varint(len(event)), event)
+    parts += (_PROGRESS, varint(len(place)), place)
+    return b"".join(parts)
+
+
+def varint(number: int) -> bytes:
+    """`number`, not negative, as a varint of protobuf."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _progress(progress: Progress) -> bytes:
+    history_id = progress.history_id.encode()
+    revision = _REVISION + varint(progress.revision) if progress.revision else b""
+    return _HISTORY_ID + varint(len(history_id)) + history_id + revision
