@@ -219,7 +219,7 @@ class BrowserSocket(Tab):
         try:
             while True:
                 frame = frames.recv_frame()
-                self._pulse.heard_at = time.monotonic()
+                self._hear()
                 match frame.opcode:
                     case ABNF.OPCODE_CLOSE:
                         return f"the browser said goodbye ({int.from_bytes(_bytes(frame.data)[:2])})"
@@ -239,6 +239,13 @@ class BrowserSocket(Tab):
             return "the browser closed the connection"
         except (OSError, websocket.WebSocketException) as error:
             return f"the connection broke: {error}"
+
+    def _hear(self) -> None:
+        asking = self._pulse.asking
+        self._pulse.heard_at = time.monotonic()
+        if asking:
+            with self._line:  # the sender waits for this, and is to look for the next time to ask
+                self._line.notify()
 
     def _hand_on(self, data: bytes) -> None:
         self._delivering = True

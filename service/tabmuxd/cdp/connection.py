@@ -124,13 +124,14 @@ class Connection:
             async with asyncio.timeout(timeout):
                 await connection._opened
         except TimeoutError:
+            connection._socket.stop()
             raise ConnectionLost("", handed_over=False, reason=f"no handshake within {timeout:g} s") from None
+        except asyncio.CancelledError:
+            connection._socket.stop()
+            raise
         except ConnectionLost:
             await connection.close()
             raise
-        finally:
-            if not connection._opened.done() or connection._opened.cancelled():
-                connection._socket.stop()
         return connection
 
     def __repr__(self) -> str:
