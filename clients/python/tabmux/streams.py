@@ -20,12 +20,11 @@ Reply = TypeVar("Reply", bound=Message)
 def resumable(error: TabmuxError) -> bool:
     """Whether a reader goes on by itself after its stream ended with `error`.
 
-    So it is when the connection or the server went away, and when the reader was too slow. CANCELLED is what a server
-    that is stopped at once leaves; a reader that cancels itself never sees it.
+    So it is when the connection or the server went away, and when the reader was too slow.
     """
     if error.reason:
         return error.reason in {"DRAINING", "WATCH_STALLED"}
-    return error.code in {"UNAVAILABLE", "CANCELLED"}
+    return error.code == "UNAVAILABLE"
 
 
 async def resumed(
