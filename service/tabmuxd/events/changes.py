@@ -15,7 +15,7 @@ from tabmuxd.resources.tab import Tab
 from tabmuxd.store import ANY_BROWSER, Entry, Place, Request, Transaction, kind_of
 from tabmuxd.wire import event_message
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 
 class Changes:
@@ -87,7 +87,7 @@ class Changes:
         """What was done under this `request_id`, unless that has expired."""
         return self._transaction.request(principal, method, request_id, now=self.now)
 
-    def remember_request(
+    def remember_request(  # noqa: PLR0917 - the key, then what is kept under it
         self, principal: str, method: str, request_id: str, payload_sha256: str, resource: str, expire_time: datetime
     ) -> None:
         """Keep what was done under a `request_id`; replaces what was kept under it."""
@@ -110,10 +110,8 @@ class Changes:
         if before is not None and _ended(before):
             raise ValueError(f"{resource.name} has ended and cannot change any more")
         written = replace(resource, revision=self._transaction.head + 1, update_time=self.now)
-        if before is None:
-            kind = EventKind.CREATED
-        else:
-            kind = EventKind.ENDED if _ended(written) else EventKind.UPDATED
+        changed = EventKind.ENDED if _ended(written) else EventKind.UPDATED
+        kind = EventKind.CREATED if before is None else changed
         place = self._place(written, before)
         self._transaction.append(entry_of(Event(written.revision, kind, cause, self.now, written), place))
         if before is None:

@@ -37,9 +37,7 @@ class WatchFilter:
         return not self.sessions or place.session in self.sessions or place.session_before in self.sessions
 
 
-def tab_filter(
-    *, parent: str = "", tabs: Iterable[str] = (), kinds: Iterable[EventKind] = ()
-) -> WatchFilter:
+def tab_filter(*, parent: str = "", tabs: Iterable[str] = (), kinds: Iterable[EventKind] = ()) -> WatchFilter:
     """What `WatchTabs` wants: browsers, tabs and leases, or only `tabs` with their leases.
 
     `parent`: a browser, or empty or `browsers/-` for all.

@@ -14,6 +14,8 @@ _PROGRESS = b"\x12"  # field 2, length-delimited
 _HISTORY_ID = b"\x0a"  # field 1 of WatchProgress, length-delimited
 _REVISION = b"\x10"  # field 2 of WatchProgress, varint
 
+_CONTINUED = 0x80  # in a varint: more bytes follow
+
 
 def reply(events: Iterable[bytes], progress: Progress) -> bytes:
     """The bytes of a reply with these finished events."""
@@ -28,9 +30,9 @@ def reply(events: Iterable[bytes], progress: Progress) -> bytes:
 def varint(number: int) -> bytes:
     """`number`, not negative, as a varint of protobuf."""
     encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
+    while number >= _CONTINUED:
+        encoded.append(number % _CONTINUED | _CONTINUED)
+        number //= _CONTINUED
     encoded.append(number)
     return bytes(encoded)
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from tabmuxd.resources.browser import Browser
+from tabmuxd.resources.event import Resource
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabFilter
 from tabmuxd.resources.session import Session, SessionState, Turn
 from tabmuxd.resources.tab import Tab, TabOrigin, TabState
 from tabmuxd.store import Reader
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 Page = list[tuple[int, R]]
 

@@ -18,7 +18,7 @@ from tabmuxd.events.resume import compacted
 from tabmuxd.events.shared import Shared
 from tabmuxd.events.tail import Tail
 from tabmuxd.resources.browser import Browser
-from tabmuxd.resources.event import Progress
+from tabmuxd.resources.event import Progress, Resource
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.names import id_of
 from tabmuxd.resources.orders import TabFilter
@@ -27,7 +27,7 @@ from tabmuxd.resources.tab import Tab
 from tabmuxd.store import ANY_BROWSER, Batch, Entry, History, Live, Reader, Store, StoreStatistics
 
 T = TypeVar("T")
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 TAIL_COUNT: Final = 10_000
 SHARED_COUNT: Final = 1024  # finished replies and events of snapshots kept for others who want the same

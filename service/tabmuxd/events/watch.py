@@ -79,7 +79,7 @@ async def watch(
     bookmark_interval: timedelta = timedelta(seconds=15),
     limits: ReplyLimits = LIMITS,
     timer: Timer = LOOP_TIMER,
-    jitter: Callable[[], float] = random.random,  # noqa: S311 - no secret
+    jitter: Callable[[], float] = random.random,
 ) -> AsyncIterator[bytes]:
     """Finished bytes of `WatchTabsResponse` or `WatchSessionsResponse`, without an end.
 

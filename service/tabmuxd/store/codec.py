@@ -55,6 +55,15 @@ class _Shape:
     parts: bool = False
 
 
+_PLAIN: Mapping[type, _Shape] = {
+    str: _Shape(text=True),
+    int: _Shape(),
+    bool: _Shape(int, bool),
+    datetime: _Shape(microseconds, moment),
+    timedelta: _Shape(lambda length: length // _MICROSECOND, lambda count: timedelta(microseconds=count)),
+}
+
+
 class Codec(Generic[R]):
     """Turns values of one dataclass into cells, in the order of its fields, and back."""
 
@@ -75,10 +84,7 @@ class Codec(Generic[R]):
     def decode(self, cells: Sequence[Cell]) -> R:
         """The value whose cells these are."""
         return self._kind(
-            *[
-                cell if decode is None else decode(cell)
-                for decode, cell in zip(self._decoders, cells, strict=True)
-            ]
+            *[cell if decode is None else decode(cell) for decode, cell in zip(self._decoders, cells, strict=True)]
         )
 
 
@@ -118,18 +124,10 @@ def _shape(hint: object) -> _Shape:
 
 
 def _plain_shape(hint: type) -> _Shape:
-    if hint is str:
-        return _Shape(text=True)
-    if hint is int:
-        return _Shape()
-    if hint is bool:
-        return _Shape(int, bool)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
     if issubclass(hint, IntEnum):
         return _Shape(int, hint)
-    if hint is datetime:
-        return _Shape(microseconds, moment)
-    if hint is timedelta:
-        return _Shape(lambda length: length // _MICROSECOND, lambda count: timedelta(microseconds=count))
     if dataclasses.is_dataclass(hint):
         return _nested(hint)
     raise TypeError(f"a store has no column for {hint!r}")

@@ -101,11 +101,11 @@ class Store:
         `work` runs on the writer's thread, perhaps twice. Raises StoreBusy, StoreLocked or StoreClosed if it did not
         run.
         """
-        return cast(T, await self._writes.call(work))
+        return cast("T", await self._writes.call(work))
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """What `work` returns or raises; it runs on the reader's thread and sees one moment."""
-        return cast(T, await self._reads.call(work))
+        return cast("T", await self._reads.call(work))
 
     def statistics(self) -> StoreStatistics:
         """How full the lines are, and what was done since the start."""

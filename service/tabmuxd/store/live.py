@@ -14,10 +14,10 @@ from tabmuxd.resources.session import Session, Turn
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store.models import has_ended
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 ANY_BROWSER = "browsers/-/tabs/"
-KINDS: tuple[type[Browser], type[Tab], type[Lease], type[Session], type[Turn]] = (Browser, Tab, Lease, Session, Turn)
+KINDS: tuple[type[Resource], ...] = (Browser, Tab, Lease, Session, Turn)
 
 
 @dataclass(frozen=True, slots=True)

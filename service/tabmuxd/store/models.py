@@ -18,7 +18,7 @@ from tabmuxd.resources.session import Session, Turn
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store.codec import Cell, Codec
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 
 class HistoryModel(peewee.Model):
@@ -29,7 +29,7 @@ class HistoryModel(peewee.Model):
     head = peewee.BigIntegerField()
     compact_revision = peewee.BigIntegerField()
 
-    class Meta:
+    class Meta:  # noqa: D106 - peewee's options
         table_name = "history"
 
 
@@ -46,7 +46,7 @@ class EventModel(peewee.Model):
     record_time = peewee.BigIntegerField()
     body = peewee.BlobField()
 
-    class Meta:
+    class Meta:  # noqa: D106 - peewee's options
         table_name = "events"
 
 
@@ -60,7 +60,7 @@ class RequestModel(peewee.Model):
     resource = peewee.TextField()
     expire_time = peewee.BigIntegerField(index=True)
 
-    class Meta:
+    class Meta:  # noqa: D106 - peewee's options
         table_name = "requests"
         primary_key = peewee.CompositeKey("principal", "method", "request_id")
 
@@ -76,6 +76,10 @@ class Table(Generic[R]):
     kind: type[R]
     codec: Codec[R]
     model: type[peewee.Model]
+
+    def __getitem__(self, column: str) -> peewee.Field:
+        """The column of this name, to write queries with."""
+        return self.model._meta.fields[column]  # noqa: SLF001 - peewee's documented place for it
 
     def cells(self, resource: R) -> dict[str, Cell]:
         """The columns of `resource`, all but `created`."""
@@ -120,7 +124,7 @@ LEASES = _table(Lease, "leases", (("tab", "fencing_token"), False))
 SESSIONS = _table(Session, "sessions")
 TURNS = _table(Turn, "turns", (("parent", "created"), False), (("parent", "request_id"), False))
 
-TABLES: tuple[Table[Browser] | Table[Tab] | Table[Lease] | Table[Session] | Table[Turn], ...] = (
+TABLES = (
     BROWSERS,
     TABS,
     LEASES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def _first(database: peewee.SqliteDatabase, sql: str) -> object:
 
 
 @contextmanager
-def _database(path: Path, busy_timeout: float) -> Iterator[peewee.SqliteDatabase]:
+def _database(path: Path, busy_timeout: float) -> Generator[peewee.SqliteDatabase]:
     database = peewee.SqliteDatabase(str(path), timeout=busy_timeout, pragmas={"synchronous": 2})
     database.connect()
     try:

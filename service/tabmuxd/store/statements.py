@@ -5,18 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import peewee
 
-from tabmuxd.resources.browser import Browser
-from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.session import Session, Turn
-from tabmuxd.resources.tab import Tab
+from tabmuxd.resources.event import Resource
 from tabmuxd.store.codec import Cell
 from tabmuxd.store.models import LEASES, SESSIONS, TABLES, TABS, TURNS, EventModel, HistoryModel, RequestModel, Table
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 
 _LONG = frozenset({"prompt", "answer_markdown"})  # columns of turns that hold up to megabytes
@@ -63,11 +60,9 @@ class ResourceStatements(Generic[R]):
         model = table.model
         self.table = table
         self.insert = compiled(model.insert(_given(model)))
-        self.update = compiled(
-            model.update(_given(model, "name", "created")).where(model.name == Parameter("name"))
-        )
-        self.find = compiled(self._selection().where(model.name == Parameter("name")))
-        self.find_by_id = compiled(self._selection().where(model.id == Parameter("id")))
+        self.update = compiled(model.update(_given(model, "name", "created")).where(table["name"] == Parameter("name")))
+        self.find = compiled(self._selection().where(table["name"] == Parameter("name")))
+        self.find_by_id = compiled(self._selection().where(table["id"] == Parameter("id")))
         self.pages = {
             (of_parent, of_ended, brief): self._page(of_parent=of_parent, of_ended=of_ended, brief=brief)
             for of_parent in (False, True)
@@ -76,31 +71,30 @@ class ResourceStatements(Generic[R]):
         }
 
     def _selection(self, *, brief: bool = False) -> peewee.ModelSelect:
-        model = self.table.model
-        return model.select(
-            model.created,
+        return self.table.model.select(
+            self.table["created"],
             *(
-                peewee.SQL("''") if brief and column.name in _LONG else getattr(model, column.name)
+                peewee.SQL("''") if brief and column.name in _LONG else self.table[column.name]
                 for column in self.table.codec.columns
             ),
         )
 
     def _page(self, *, of_parent: bool, of_ended: bool, brief: bool) -> Statement:
-        model = self.table.model
-        condition = model.created > Parameter("after")
+        table = self.table
+        condition = table["created"] > Parameter("after")
         if of_parent:
-            condition &= model.parent == Parameter("parent")
+            condition &= table["parent"] == Parameter("parent")
         if of_ended:
-            condition &= model.ended == Parameter("ended")
-        return compiled(self._selection(brief=brief).where(condition).order_by(model.created))
+            condition &= table["ended"] == Parameter("ended")
+        return compiled(self._selection(brief=brief).where(condition).order_by(table["created"]))
 
 
-STATEMENTS = {table.kind: ResourceStatements(table) for table in TABLES}
+_STATEMENTS: dict[type, ResourceStatements[Any]] = {table.kind: ResourceStatements(table) for table in TABLES}
 
 
 def statements_of(kind: type[R]) -> ResourceStatements[R]:
     """The statements on the table of `kind`."""
-    return STATEMENTS[kind]  # type: ignore[return-value]  # each kind has its own
+    return _STATEMENTS[kind]
 
 
 READ_HISTORY = compiled(HistoryModel.select(HistoryModel.history_id, HistoryModel.head, HistoryModel.compact_revision))
@@ -116,11 +110,11 @@ READ_EVENTS = compiled(
     .order_by(EventModel.revision)
 )
 LAST_FENCING_TOKEN = compiled(
-    LEASES.model.select(peewee.fn.MAX(LEASES.model.fencing_token)).where(LEASES.model.tab == Parameter("tab"))
+    LEASES.model.select(peewee.fn.MAX(LEASES["fencing_token"])).where(LEASES["tab"] == Parameter("tab"))
 )
 TURN_BY_REQUEST = compiled(
-    TURNS.model.select(TURNS.model.name).where(
-        (TURNS.model.parent == Parameter("session")) & (TURNS.model.request_id == Parameter("request_id"))
+    TURNS.model.select(TURNS["name"]).where(
+        (TURNS["parent"] == Parameter("session")) & (TURNS["request_id"] == Parameter("request_id"))
     )
 )
 FIND_REQUEST = compiled(
@@ -142,30 +136,28 @@ FIRST_YOUNG_EVENT = compiled(
     )
 )
 DELETE_CLOSED_TABS = compiled(
-    TABS.model.delete().where((TABS.model.ended == Parameter("ended")) & (TABS.model.revision <= Parameter("last")))
+    TABS.model.delete().where((TABS["ended"] == Parameter("ended")) & (TABS["revision"] <= Parameter("last")))
 )
 _LaterLease = LEASES.model.alias()
 # The newest lease of a tab stays as long as the tab: its fencing token must never be given again.
 DELETE_ENDED_LEASES = compiled(
     LEASES.model.delete().where(
-        (LEASES.model.ended == Parameter("ended"))
-        & (LEASES.model.revision <= Parameter("last"))
+        (LEASES["ended"] == Parameter("ended"))
+        & (LEASES["revision"] <= Parameter("last"))
         & (
-            LEASES.model.tab.not_in(TABS.model.select(TABS.model.name))
+            LEASES["tab"].not_in(TABS.model.select(TABS["name"]))
             | (
-                LEASES.model.fencing_token
-                < _LaterLease.select(peewee.fn.MAX(_LaterLease.fencing_token)).where(
-                    _LaterLease.tab == LEASES.model.tab
-                )
+                LEASES["fencing_token"]
+                < _LaterLease.select(peewee.fn.MAX(_LaterLease.fencing_token)).where(_LaterLease.tab == LEASES["tab"])
             )
         )
     )
 )
 DELETE_EXPIRED_REQUESTS = compiled(RequestModel.delete().where(RequestModel.expire_time <= Parameter("now")))
-_gone_sessions = SESSIONS.model.select(SESSIONS.model.name).where(
-    (SESSIONS.model.ended == Parameter("ended"))
-    & (SESSIONS.model.retire_time <= Parameter("retired_before"))
-    & SESSIONS.model.name.not_in(TURNS.model.select(TURNS.model.parent).where(TURNS.model.ended == Parameter("open")))
+_gone_sessions = SESSIONS.model.select(SESSIONS["name"]).where(
+    (SESSIONS["ended"] == Parameter("ended"))
+    & (SESSIONS["retire_time"] <= Parameter("retired_before"))
+    & SESSIONS["name"].not_in(TURNS.model.select(TURNS["parent"]).where(TURNS["ended"] == Parameter("open")))
 )
-DELETE_TURNS_OF_RETIRED = compiled(TURNS.model.delete().where(TURNS.model.parent.in_(_gone_sessions)))
-DELETE_RETIRED_SESSIONS = compiled(SESSIONS.model.delete().where(SESSIONS.model.name.in_(_gone_sessions)))
+DELETE_TURNS_OF_RETIRED = compiled(TURNS.model.delete().where(TURNS["parent"].in_(_gone_sessions)))
+DELETE_RETIRED_SESSIONS = compiled(SESSIONS.model.delete().where(SESSIONS["name"].in_(_gone_sessions)))

@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
-from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
-from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.session import Turn
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store import statements
 from tabmuxd.store.codec import Cell, microseconds, moment
-from tabmuxd.store.live import Live, Working
+from tabmuxd.store.live import KINDS, Live, Working
 from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind
 from tabmuxd.store.statements import Statement, statements_of
 
-R = TypeVar("R", Browser, Tab, Lease, Session, Turn)
+R = TypeVar("R", bound=Resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,9 @@ class Reader:
         `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others. `brief`: prompts
         and answers are left out.
         """
-        resource_statements = statements_of(kind)
-        statement = resource_statements.pages[bool(parent), ended is not None, brief]
-        decode = resource_statements.table.codec.decode
+        of_kind = statements_of(kind)
+        statement = of_kind.pages[bool(parent), ended is not None, brief]
+        decode = of_kind.table.codec.decode
         for row in self._run(statement, after=after, parent=parent, ended=int(bool(ended))):
             yield row[0], decode(row[1:])
 
@@ -161,15 +159,14 @@ class Transaction(Reader):
 
     def create(self, resource: Resource) -> None:
         """Write a resource that is new, created with the revision it has."""
-        resource_statements = statements.STATEMENTS[type(resource)]
-        cells = resource_statements.table.cells(resource)  # type: ignore[arg-type]  # the table of its kind
-        self._change(resource_statements.insert, **cells, created=resource.revision)
+        of_kind = statements_of(type(resource))
+        self._change(of_kind.insert, **of_kind.table.cells(resource), created=resource.revision)
         self._working.put(resource)
 
     def update(self, resource: Resource) -> None:
         """Write a resource that there is already."""
-        resource_statements = statements.STATEMENTS[type(resource)]
-        self._change(resource_statements.update, **resource_statements.table.cells(resource))  # type: ignore[arg-type]
+        of_kind = statements_of(type(resource))
+        self._change(of_kind.update, **of_kind.table.cells(resource))
         self._working.put(resource)
 
     def remember_request(
@@ -245,7 +242,7 @@ def read_live(connection: sqlite3.Connection) -> Live:
     """Everything that has not ended, oldest first."""
     reader = Reader(connection)
     working = Working(Live())
-    for kind in (Browser, Tab, Lease, Session, Turn):
+    for kind in KINDS:
         for _, resource in reader.page(kind, ended=False):
             working.put(resource)
     return working.live()

@@ -9,8 +9,7 @@ from playhouse.migrate import SchemaMigrator
 _TEXTS = {
     "browsers": "product endpoint limits process_key id parent",
     "tabs": (
-        "owner opener target_id uri title group labels session lease health? dialog? shared_with marker id "
-        "parent"
+        "owner opener target_id uri title group labels session lease health? dialog? shared_with marker id parent"
     ),
     "leases": "tab terms session owner id parent",
     "sessions": (
@@ -34,8 +33,7 @@ _INTEGERS = {
         "retire_cause new_tab_activate revision update_time? ended"
     ),
     "turns": (
-        "state create_time expire_time answer_size_bytes stalled submit_time? end_time? revision "
-        "update_time? ended"
+        "state create_time expire_time answer_size_bytes stalled submit_time? end_time? revision update_time? ended"
     ),
 }
 _INDEXES: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
