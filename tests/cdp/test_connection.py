@@ -287,6 +287,8 @@ async def test_silent_while_it_does_not_read(endpoint: ScriptedEndpoint) -> None
         small = started(connection.call("A.small", timeout=LONG))
         assert await refusal(much) == lost("A.much", "no sign of life for 0.5 s", handed_over=True)
         assert await refusal(small) == lost("A.small", "no sign of life for 0.5 s", handed_over=False)
+        statistics = connection.statistics()
+        assert (statistics.pending_calls, statistics.unsent_calls) == (0, 0)
 
 
 async def test_cancelled_before_it_is_sent(endpoint: ScriptedEndpoint) -> None:

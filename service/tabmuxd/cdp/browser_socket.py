@@ -149,10 +149,9 @@ class BrowserSocket(Tab):
         with self._line:
             return self._unsent.pop(message_id, None) is not None
 
-    def unsent(self) -> frozenset[int]:
-        """Ids of the calls in the line."""
-        with self._line:
-            return frozenset(self._unsent)
+    def unsent(self) -> int:
+        """Number of calls in the line."""
+        return len(self._unsent)
 
     def _send(self, message: dict[str, object], timeout: float | None = None) -> NoReturn:
         """Refuse pychrome's blocking way to call."""

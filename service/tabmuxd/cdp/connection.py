@@ -216,7 +216,7 @@ class Connection:
         counts = self._counts
         return ConnectionStatistics(
             pending_calls=len(self._calls),
-            unsent_calls=len(self._socket.unsent()),
+            unsent_calls=self._socket.unsent(),
             sessions=len(self._sessions),
             received_replies=counts.received_replies,
             received_events=counts.received_events,
@@ -371,10 +371,10 @@ class Connection:
                 else HandshakeRefused(status=ended.status, reason=ended.reason)
             )
         self._ended.set_result(ended.reason)
-        unsent = self._socket.unsent()
         calls, self._calls = self._calls, {}
         for call_id, call in calls.items():
-            _resolve(call, ConnectionLost(call.method, handed_over=call_id not in unsent, reason=ended.reason))
+            handed_over = not self._socket.withdraw(call_id)
+            _resolve(call, ConnectionLost(call.method, handed_over=handed_over, reason=ended.reason))
         self._sessions.clear()
         self._handlers.clear()
 
