@@ -1,0 +1,173 @@
+"""What the edge asks of the parts below it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, cast
+
+from tabmuxd.events.filters import WatchFilter
+from tabmuxd.events.log import Log
+from tabmuxd.events.watch import WatchStart, watch
+from tabmuxd.resources.browser import Browser, TabCounts
+from tabmuxd.resources.event import Progress
+from tabmuxd.resources.orders import (
+    NavigationOrder,
+    OpenedTab,
+    PromptOrder,
+    SessionOrder,
+    TabFilter,
+    TabOrder,
+    TabUpdate,
+)
+from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.tab import Navigation, Tab
+
+
+class Answer(Protocol):
+    """One part of an answer that grows, as `StreamAnswerResponse` has it."""
+
+    @property
+    def offset_bytes(self) -> int:
+        """Where the text belongs."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What replaces everything from there on."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole after this part."""
+        ...
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn, where it has changed."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the whole, in the last part only."""
+        ...
+
+
+class Tabs(Protocol):
+    """Tabs and browsers."""
+
+    async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
+        """Open a tab."""
+        ...
+
+    async def get(self, name: str) -> Tab:
+        """A tab, closed ones too; raises TAB_NOT_FOUND."""
+        ...
+
+    async def list(self, tab_filter: TabFilter, *, after: int, count: int) -> Sequence[tuple[int, Tab]]:
+        """At most `count` tabs with their revisions of creation, oldest first, from behind the revision `after`."""
+        ...
+
+    def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
+        """Foreign pages as (browser name, target id), sorted; an empty `browser` means all."""
+        ...
+
+    async def update(self, caller: Principal, update: TabUpdate) -> Tab:
+        """Set fields."""
+        ...
+
+    async def close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
+        """Close a tab."""
+        ...
+
+    async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
+        """Bring a tab to the front."""
+        ...
+
+    async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
+        """Go to an address."""
+        ...
+
+    def browser(self, name: str) -> tuple[Browser, TabCounts]:
+        """A browser; raises BROWSER_NOT_FOUND."""
+        ...
+
+    def browsers(self) -> Sequence[tuple[Browser, TabCounts]]:
+        """All browsers, by name."""
+        ...
+
+
+class WebAi(Protocol):
+    """Sessions and turns."""
+
+    async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
+        """A session, and whether this call made it."""
+        ...
+
+    async def get_session(self, name: str) -> Session:
+        """A session; raises SESSION_NOT_FOUND."""
+        ...
+
+    async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
+        """Record a turn, or find the one with this request id."""
+        ...
+
+    async def get_turn(self, name: str) -> Turn:
+        """A turn; raises TURN_NOT_FOUND."""
+        ...
+
+    async def wait_turn(self, name: str, *, max_wait: timedelta, after_revision: int) -> Turn:
+        """A turn once it has ended or changed, or as it is when the time is over."""
+        ...
+
+    def stream_answer(self, name: str, *, known_size_bytes: int, known_sha256: str) -> AsyncGenerator[Answer, None]:
+        """Parts of an answer until the turn has ended (A1 to A7)."""
+        ...
+
+    async def cancel_turn(self, caller: Principal, name: str) -> Turn:
+        """Stop a turn."""
+        ...
+
+
+class Events(Protocol):
+    """The event log."""
+
+    @property
+    def progress(self) -> Progress:
+        """Where it stands now."""
+        ...
+
+    def watch(
+        self, start: WatchStart, wanted: WatchFilter, *, bookmark_interval: timedelta
+    ) -> AsyncGenerator[bytes, None]:
+        """Finished replies of a watch, without an end (W1 to W12)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvents:
+    """The event log as the edge reads it."""
+
+    log: Log
+
+    @property
+    def progress(self) -> Progress:
+        """Where it stands now."""
+        return self.log.progress
+
+    def watch(
+        self, start: WatchStart, wanted: WatchFilter, *, bookmark_interval: timedelta
+    ) -> AsyncGenerator[bytes, None]:
+        """Finished replies of a watch, without an end."""
+        replies = watch(self.log, start, wanted, bookmark_interval=bookmark_interval)
+        return cast("AsyncGenerator[bytes, None]", replies)  # it is a generator, and must be closed as one
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What `GetServerInfo` tells of the server itself."""
+
+    version: str
+    disabled_methods: tuple[str, ...] = ()

@@ -1,0 +1,77 @@
+"""One page of `ListTabs` and of `ListBrowsers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tabmux.v1 import tab_service_pb2 as pb
+
+from tabmuxd.resources.browser import Browser, TabCounts
+from tabmuxd.resources.orders import TabFilter
+from tabmuxd.resources.tab import TabOrigin
+from tabmuxd.rpc.domain import Tabs
+from tabmuxd.rpc.pages import MAX_REVISION, Page, fitting, not_ours
+from tabmuxd.wire import browser_message, foreign_tab_message, progress_message, tab_message
+
+_ONLY_FOREIGN: Final = frozenset({TabOrigin.FOREIGN})
+_FOREIGN_KEY_LENGTH: Final = (
+    2  # a browser's name and a target id; our own tabs have one part, their revision of creation
+)
+
+
+async def tabs_page(tabs: Tabs, wanted: TabFilter, page: Page) -> pb.ListTabsResponse:
+    """Our tabs, oldest first; after the last of them the foreign ones, if `wanted` asks for them."""
+    response = pb.ListTabsResponse(progress=progress_message(page.place.progress))
+    key = page.place.key
+    behind_foreign = key if len(key) == _FOREIGN_KEY_LENGTH else ()
+    if not behind_foreign and wanted.origins != _ONLY_FOREIGN:
+        listed = await tabs.list(wanted, after=_revision(key), count=page.size + 1)
+        response.tabs.extend(fitting((tab_message(tab) for _, tab in listed), page.size))
+        if len(response.tabs) < len(listed):
+            response.next_page_token = page.token_behind(str(listed[len(response.tabs) - 1][0]))
+            return response
+    if _foreign_wanted(wanted):
+        _add_foreign(response, tabs, wanted, page, behind_foreign)
+    return response
+
+
+def browsers_page(browsers: Sequence[tuple[Browser, TabCounts]], page: Page) -> pb.ListBrowsersResponse:
+    """Browsers, by name."""
+    behind = page.place.key[0] if page.place.key else ""
+    rest = [(browser, counts) for browser, counts in browsers if browser.name > behind]
+    taken = fitting((browser_message(browser, counts) for browser, counts in rest), page.size)
+    return pb.ListBrowsersResponse(
+        browsers=taken,
+        next_page_token=page.token_behind(taken[-1].name) if len(taken) < len(rest) else "",
+        progress=progress_message(page.place.progress),
+    )
+
+
+def _add_foreign(
+    response: pb.ListTabsResponse, tabs: Tabs, wanted: TabFilter, page: Page, behind: tuple[str, ...]
+) -> None:
+    rest = [target for target in tabs.foreign_targets(wanted.browser) if target > behind]
+    free = page.size - len(response.tabs)
+    if rest and not free:
+        # The page is full of our own; the next one begins with the first foreign tab.
+        response.next_page_token = page.token_behind("", "")
+        return
+    response.tabs.extend(foreign_tab_message(target_id) for _, target_id in rest[:free])
+    if len(rest) > free:
+        response.next_page_token = page.token_behind(*rest[free - 1])
+
+
+def _foreign_wanted(wanted: TabFilter) -> bool:
+    """Whether foreign tabs match: they have no group and no labels, and states do not concern them."""
+    return TabOrigin.FOREIGN in wanted.origins and not wanted.labels and (not wanted.groups or "" in wanted.groups)
+
+
+def _revision(key: tuple[str, ...]) -> int:
+    match key:
+        case ():
+            return 0
+        case (digits,) if digits.isdecimal() and int(digits) <= MAX_REVISION:
+            return int(digits)
+        case _:
+            raise not_ours()

@@ -1,0 +1,168 @@
+"""Requests of `TabService` as orders, checked for form; what is not built is refused by name, after the form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final
+
+from google.protobuf.message import Message
+from tabmux.v1 import tab_service_pb2 as pb
+
+from tabmuxd.resources.errors import NotBuilt, Reason, invalid_field, refuse
+from tabmuxd.resources.names import is_principal
+from tabmuxd.resources.orders import NavigationOrder, TabFilter, TabOrder, TabUpdate
+from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
+from tabmuxd.rpc import fields
+
+MAX_HOLDER_CHARACTERS: Final = 63
+MAX_SHARED: Final = 16
+_DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
+_LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
+_MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
+_LEAST_TTL: Final = timedelta(seconds=5)
+_MOST_TTL: Final = timedelta(minutes=10)
+
+
+def tab_order(request: pb.CreateTabRequest) -> TabOrder:
+    """`CreateTab`."""
+    order = TabOrder(
+        browser=fields.first_browser("parent", request.parent),
+        uri=fields.uri("uri", request.uri),
+        group=fields.group("group", request.group),
+        labels=fields.new_labels("labels", request.labels),
+        pinned=request.pinned,
+        activate=request.activate,
+        until=fields.choice("until", request.until, LoadMilestone, LoadMilestone.LOADED),
+        dialog_policy=fields.choice("dialog_policy", request.dialog_policy, DialogPolicy, DialogPolicy.REPORT),
+        milestone_timeout=_milestone_timeout(request),
+        request_id=fields.uuid("request_id", request.request_id),
+        payload_sha256=payload_sha256(request),
+    )
+    if request.HasField("lease_terms"):
+        _check_terms(request)
+    if request.from_pool and not request.group:
+        raise invalid_field("group", "must be set with from_pool")
+    if request.from_pool:
+        raise NotBuilt("CreateTabRequest.from_pool")
+    if request.HasField("lease_terms"):
+        raise NotBuilt("CreateTabRequest.lease_terms")
+    if request.wait_for_room:
+        raise NotBuilt("CreateTabRequest.wait_for_room")
+    return order
+
+
+def tab_update(request: pb.UpdateTabRequest) -> TabUpdate:
+    """`UpdateTab`; something must be set, and nobody can be shared with and not."""
+    update = TabUpdate(
+        name=fields.tab_name("name", request.name),
+        expected_revision=fields.natural("expected_revision", request.expected_revision),
+        group=fields.group("group", request.group) if request.HasField("group") else None,
+        pinned=request.pinned if request.HasField("pinned") else None,
+        dialog_policy=(
+            fields.member("dialog_policy", request.dialog_policy, DialogPolicy) if request.dialog_policy else None
+        ),
+        labels=fields.label_changes("labels", request.labels),
+        share_with=_principals("share_with", request.share_with),
+        unshare_with=_principals("unshare_with", request.unshare_with),
+    )
+    if both := sorted(set(update.share_with) & set(update.unshare_with)):
+        raise invalid_field("unshare_with", f"names {both[0]}, as share_with does")
+    if update == TabUpdate(name=update.name, expected_revision=update.expected_revision):
+        raise invalid_field(
+            "update", "set at least one of group, pinned, dialog_policy, labels, share_with and unshare_with"
+        )
+    return update
+
+
+def navigation_order(request: pb.NavigateTabRequest) -> NavigationOrder:
+    """`NavigateTab`; the address must be set."""
+    if not request.uri:
+        raise invalid_field("uri", "must be set")
+    order = NavigationOrder(
+        name=fields.tab_name("name", request.name),
+        uri=fields.uri("uri", request.uri),
+        expected_generation=fields.natural("expected_generation", request.expected_generation),
+        until=fields.choice("until", request.until, LoadMilestone, LoadMilestone.LOADED),
+        milestone_timeout=_milestone_timeout(request),
+    )
+    fields.lease_name("lease", request.lease)
+    if fields.uuid("request_id", request.request_id):
+        raise NotBuilt("NavigateTabRequest.request_id")
+    no_lease(request.lease)
+    return order
+
+
+def tab_filter(request: pb.ListTabsRequest) -> TabFilter:
+    """`ListTabs`."""
+    return TabFilter(
+        browser=fields.any_browser("parent", request.parent),
+        states=fields.members("states", request.states, TabState),
+        origins=fields.members("origins", request.origins, TabOrigin),
+        groups=frozenset(fields.group(f"groups[{index}]", group) for index, group in enumerate(request.groups)),
+        labels=fields.new_labels("labels", request.labels),
+    )
+
+
+def closed_tab(request: pb.CloseTabRequest) -> str:
+    """Name of the tab that `CloseTab` names."""
+    name = fields.tab_name("name", request.name)
+    fields.lease_name("lease", request.lease)
+    if request.pool:
+        raise NotBuilt("CloseTabRequest.pool")
+    no_lease(request.lease)
+    return name
+
+
+def activated_tab(request: pb.ActivateTabRequest) -> str:
+    """Name of the tab that `ActivateTab` names."""
+    name = fields.tab_name("name", request.name)
+    no_lease(fields.lease_name("lease", request.lease))
+    return name
+
+
+def no_lease(lease: str) -> None:
+    """Raise LEASE_NOT_FOUND for a lease: clients cannot acquire any yet, so no name of one is known."""
+    if lease:
+        raise refuse(
+            Reason.LEASE_NOT_FOUND, f"No lease {lease} is known; nothing was done. Leave the field out.", lease=lease
+        )
+
+
+def payload_sha256(request: Message) -> str:
+    """SHA-256 of a request without its `request_id`, lower-case hex."""
+    payload = type(request)()
+    payload.CopyFrom(request)
+    payload.ClearField("request_id")
+    return sha256(payload.SerializeToString(deterministic=True)).hexdigest()
+
+
+def _milestone_timeout(request: pb.CreateTabRequest | pb.NavigateTabRequest) -> timedelta:
+    if not request.HasField("milestone_timeout"):
+        return _DEFAULT_MILESTONE_TIMEOUT
+    return fields.clamped(
+        "milestone_timeout",
+        request.milestone_timeout,
+        least=_LEAST_MILESTONE_TIMEOUT,
+        most=_MOST_MILESTONE_TIMEOUT,
+    )
+
+
+def _check_terms(request: pb.CreateTabRequest) -> None:
+    terms = request.lease_terms
+    if terms.HasField("ttl"):
+        fields.clamped("lease_terms.ttl", terms.ttl, least=_LEAST_TTL, most=_MOST_TTL)
+    if len(terms.holder) > MAX_HOLDER_CHARACTERS:
+        raise invalid_field(
+            "lease_terms.holder",
+            f"must have at most {MAX_HOLDER_CHARACTERS} characters",
+            limit=MAX_HOLDER_CHARACTERS,
+        )
+
+
+def _principals(field: str, names: Sequence[str]) -> tuple[str, ...]:
+    for index, name in enumerate(names):
+        if not is_principal(name):
+            raise invalid_field(f"{field}[{index}]", "must be the name of a principal, such as local/night-report")
+    return fields.few(field, dict.fromkeys(names), MAX_SHARED)

@@ -1,0 +1,99 @@
+"""`TabService`: each method converts, makes one call below, and converts back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from tabmux.v1 import tab_service_pb2 as pb
+
+from tabmuxd.resources.principal import Principal
+from tabmuxd.rpc import fields, tab_requests
+from tabmuxd.rpc.domain import Events, ServerInfo, Tabs
+from tabmuxd.rpc.listing import browsers_page, tabs_page
+from tabmuxd.rpc.pages import page_of
+from tabmuxd.rpc.watch_requests import tabs_watch
+from tabmuxd.rpc.watches import WatchSlots
+from tabmuxd.wire import browser_message, navigation_message, progress_message, tab_message
+
+
+class TabService:
+    """Opens, reads, drives and watches tabs.
+
+    A method of the contract that is missing here is not built: the gate answers so.
+    """
+
+    def __init__(self, info: ServerInfo, tabs: Tabs, events: Events, slots: WatchSlots) -> None:
+        self._info = info
+        self._tabs = tabs
+        self._events = events
+        self._slots = slots
+
+    async def GetServerInfo(self, request: pb.GetServerInfoRequest, caller: Principal) -> pb.GetServerInfoResponse:
+        """Tell about the server and the caller."""
+        return pb.GetServerInfoResponse(
+            version=self._info.version,
+            principal=caller.name,
+            scopes=sorted(caller.scopes),
+            progress=progress_message(self._events.progress),
+            disabled_methods=self._info.disabled_methods,
+        )
+
+    async def GetBrowser(self, request: pb.GetBrowserRequest, caller: Principal) -> pb.GetBrowserResponse:
+        """Get a browser."""
+        browser, counts = self._tabs.browser(fields.browser_name("name", request.name))
+        return pb.GetBrowserResponse(browser=browser_message(browser, counts))
+
+    async def ListBrowsers(self, request: pb.ListBrowsersRequest, caller: Principal) -> pb.ListBrowsersResponse:
+        """List browsers, by name."""
+        page = page_of(request, self._events.progress)
+        return browsers_page(self._tabs.browsers(), page)
+
+    async def CreateTab(self, request: pb.CreateTabRequest, caller: Principal) -> pb.CreateTabResponse:
+        """Open a tab."""
+        opened = await self._tabs.create(caller, tab_requests.tab_order(request))
+        return pb.CreateTabResponse(
+            tab=tab_message(opened.tab),
+            navigation=None if opened.navigation is None else navigation_message(opened.navigation),
+        )
+
+    async def GetTab(self, request: pb.GetTabRequest, caller: Principal) -> pb.GetTabResponse:
+        """Get a tab, closed ones too."""
+        tab = await self._tabs.get(fields.tab_name("name", request.name))
+        return pb.GetTabResponse(tab=tab_message(tab))
+
+    async def ListTabs(self, request: pb.ListTabsRequest, caller: Principal) -> pb.ListTabsResponse:
+        """List tabs, oldest first; foreign ones, if asked for, after all others."""
+        wanted = tab_requests.tab_filter(request)
+        return await tabs_page(self._tabs, wanted, page_of(request, self._events.progress))
+
+    async def UpdateTab(self, request: pb.UpdateTabRequest, caller: Principal) -> pb.UpdateTabResponse:
+        """Set labels, group, pin, dialog policy or sharing."""
+        tab = await self._tabs.update(caller, tab_requests.tab_update(request))
+        return pb.UpdateTabResponse(tab=tab_message(tab))
+
+    async def CloseTab(self, request: pb.CloseTabRequest, caller: Principal) -> pb.CloseTabResponse:
+        """Close a tab."""
+        name = tab_requests.closed_tab(request)
+        tab = await self._tabs.close(caller, name, lease=request.lease, force=request.force)
+        return pb.CloseTabResponse(tab=tab_message(tab))
+
+    async def NavigateTab(self, request: pb.NavigateTabRequest, caller: Principal) -> pb.NavigateTabResponse:
+        """Go to an address."""
+        tab, navigation = await self._tabs.navigate(caller, tab_requests.navigation_order(request))
+        return pb.NavigateTabResponse(tab=tab_message(tab), navigation=navigation_message(navigation))
+
+    async def ActivateTab(self, request: pb.ActivateTabRequest, caller: Principal) -> pb.ActivateTabResponse:
+        """Bring a tab to the front."""
+        name = tab_requests.activated_tab(request)
+        tab = await self._tabs.activate(caller, name, lease=request.lease)
+        return pb.ActivateTabResponse(tab=tab_message(tab))
+
+    async def WatchTabs(self, request: pb.WatchTabsRequest, caller: Principal) -> AsyncGenerator[bytes, None]:
+        """Follow changes of browsers, tabs and leases; gives finished replies."""
+        order = tabs_watch(request)
+        with self._slots.taken():
+            replies = self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval)
+            async with aclosing(replies):
+                async for reply in replies:
+                    yield reply

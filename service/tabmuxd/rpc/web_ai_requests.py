@@ -1,0 +1,160 @@
+"""Requests of `WebAiService` as orders, checked for form; what is not built is refused by name, after the form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tabmux.v1 import prompt_pb2
+from tabmux.v1 import web_ai_service_pb2 as pb
+
+from tabmuxd.resources.errors import NotBuilt, invalid_field
+from tabmuxd.resources.names import is_request_key, is_session_id
+from tabmuxd.resources.orders import PromptOrder, SessionOrder
+from tabmuxd.rpc import fields
+from tabmuxd.rpc.tab_requests import payload_sha256
+
+MAX_PROMPT_BYTES: Final = 1024 * 1024
+MAX_ATTACHMENTS: Final = 10
+_DEFAULT_TTL: Final = timedelta(days=30)
+_LEAST_TTL: Final = timedelta(minutes=1)
+_MOST_TTL: Final = timedelta(days=365)
+_LEAST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
+_MOST_ANSWER_TIMEOUT: Final = timedelta(hours=4)
+_DEFAULT_WAIT: Final = timedelta(seconds=30)
+_MOST_WAIT: Final = timedelta(minutes=10)
+_ARTIFACT: Final = re.compile(r"artifacts/[0-9a-hjkmnp-tv-z]{10}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWait:
+    """`WaitTurn`; an `after_revision` of 0 means until the end only."""
+
+    name: str
+    max_wait: timedelta
+    after_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """`StreamAnswer`: what the reader has."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+def session_order(request: pb.CreateSessionRequest) -> SessionOrder:
+    """`CreateSession` with a new tab."""
+    if not request.provider:
+        raise invalid_field("provider", "must be the id of a provider, such as chatgpt")
+    if request.session_id and not is_session_id(request.session_id):
+        raise invalid_field("session_id", "must be 1 to 63 characters of a-z, 0-9 and -, or empty")
+    order = SessionOrder(
+        provider=request.provider,
+        browser=fields.first_browser("browser", request.browser),
+        session_id=request.session_id,
+        conversation_uri=fields.uri("conversation_uri", request.conversation_uri),
+        labels=fields.new_labels("labels", request.labels),
+        ttl=(
+            fields.clamped("ttl", request.ttl, least=_LEAST_TTL, most=_MOST_TTL)
+            if request.HasField("ttl")
+            else _DEFAULT_TTL
+        ),
+        group=fields.group("new_tab.group", request.new_tab.group) or request.provider,
+        activate=request.new_tab.activate,
+    )
+    match request.WhichOneof("tab_policy"):
+        case "pooled_tab":
+            fields.group("pooled_tab.group", request.pooled_tab.group)
+            raise NotBuilt("CreateSessionRequest.pooled_tab")
+        case "front_tab":
+            raise NotBuilt("CreateSessionRequest.front_tab")
+        case "tab":
+            fields.tab_name("tab", request.tab)
+            raise NotBuilt("CreateSessionRequest.tab")
+        case "new_tab" | None:
+            return order
+
+
+def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
+    """`SendPrompt` with a prompt that is sent as it is."""
+    session = fields.session_name("parent", request.parent)
+    if not is_request_key(request.request_id):
+        raise invalid_field("request_id", "must be 1 to 64 characters of A-Z, a-z, 0-9, -, _, . and :")
+    answer_timeout = (
+        fields.clamped("answer_timeout", request.answer_timeout, least=_LEAST_ANSWER_TIMEOUT, most=_MOST_ANSWER_TIMEOUT)
+        if request.HasField("answer_timeout")
+        else None
+    )
+    attachments = fields.few("attachments", request.attachments, MAX_ATTACHMENTS)
+    for index, name in enumerate(attachments):
+        if _ARTIFACT.fullmatch(name) is None:
+            raise invalid_field(f"attachments[{index}]", "must be artifacts/{artifact}")
+    _check_prompt(request.prompt)
+    if request.prompt.HasField("parts"):
+        raise NotBuilt("Prompt.parts")
+    if request.prompt.preamble == prompt_pb2.Prompt.PREAMBLE_SAFETY:
+        raise NotBuilt("Prompt.preamble")
+    if attachments:
+        raise NotBuilt("SendPromptRequest.attachments")
+    if request.model:
+        raise NotBuilt("SendPromptRequest.model")
+    if request.release_tab:
+        raise NotBuilt("SendPromptRequest.release_tab")
+    return PromptOrder(
+        session=session,
+        text=request.prompt.text,
+        request_id=request.request_id,
+        payload_sha256=payload_sha256(request),
+        answer_timeout=answer_timeout,
+    )
+
+
+def turn_wait(request: pb.WaitTurnRequest) -> TurnWait:
+    """`WaitTurn`."""
+    return TurnWait(
+        name=fields.turn_name("name", request.name),
+        max_wait=(
+            fields.clamped("max_wait_duration", request.max_wait_duration, most=_MOST_WAIT)
+            if request.HasField("max_wait_duration")
+            else _DEFAULT_WAIT
+        ),
+        after_revision=fields.natural("after_revision", request.after_revision),
+    )
+
+
+def known_answer(request: pb.StreamAnswerRequest) -> KnownAnswer:
+    """`StreamAnswer`; a size comes with its hash."""
+    size_bytes = fields.natural("known_size_bytes", request.known_size_bytes)
+    hashed = request.known_sha256
+    if (size_bytes or hashed) and _SHA256.fullmatch(hashed) is None:
+        raise invalid_field("known_sha256", "must be 64 lower-case hex digits, and is required with known_size_bytes")
+    return KnownAnswer(fields.turn_name("name", request.name), size_bytes, hashed)
+
+
+def _check_prompt(prompt: prompt_pb2.Prompt) -> None:
+    if prompt.preamble not in prompt_pb2.Prompt.Preamble.values():
+        raise invalid_field("prompt.preamble", "must be NONE, SAFETY or left out")
+    match prompt.WhichOneof("content"):
+        case "text":
+            _check_text("prompt.text", prompt.text)
+            _check_size("prompt.text", len(prompt.text.encode()))
+        case "parts":
+            _check_text("prompt.parts.question", prompt.parts.question)
+            _check_size("prompt.parts", sum(len(part.encode()) for _, part in prompt.parts.ListFields()))
+        case None:
+            raise invalid_field("prompt", "must have text or parts")
+
+
+def _check_text(field: str, text: str) -> None:
+    if not text.strip():
+        raise invalid_field(field, "must not be empty or blank")
+
+
+def _check_size(field: str, size_bytes: int) -> None:
+    if size_bytes > MAX_PROMPT_BYTES:
+        raise invalid_field(field, f"must have at most {MAX_PROMPT_BYTES} bytes", limit=MAX_PROMPT_BYTES)

@@ -1,0 +1,90 @@
+"""`WebAiService`: each method converts, makes one call below, and converts back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from tabmux.v1 import web_ai_service_pb2 as pb
+
+from tabmuxd.resources.principal import Principal
+from tabmuxd.rpc import fields
+from tabmuxd.rpc.domain import Events, WebAi
+from tabmuxd.rpc.drain import Drain
+from tabmuxd.rpc.watch_requests import sessions_watch
+from tabmuxd.rpc.watches import WatchSlots
+from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, session_order, turn_wait
+from tabmuxd.wire import session_message, turn_message
+
+
+class WebAiService:
+    """Holds conversations with web AI providers in tabs.
+
+    A method of the contract that is missing here is not built: the gate answers so.
+    """
+
+    def __init__(self, web_ai: WebAi, events: Events, slots: WatchSlots, drain: Drain) -> None:
+        self._web_ai = web_ai
+        self._events = events
+        self._slots = slots
+        self._drain = drain
+
+    async def CreateSession(self, request: pb.CreateSessionRequest, caller: Principal) -> pb.CreateSessionResponse:
+        """Start a session, or find the caller's own of that id."""
+        session, created = await self._web_ai.create_session(caller, session_order(request))
+        return pb.CreateSessionResponse(session=session_message(session), created=created)
+
+    async def GetSession(self, request: pb.GetSessionRequest, caller: Principal) -> pb.GetSessionResponse:
+        """Get a session."""
+        session = await self._web_ai.get_session(fields.session_name("name", request.name))
+        return pb.GetSessionResponse(session=session_message(session))
+
+    async def SendPrompt(self, request: pb.SendPromptRequest, caller: Principal) -> pb.SendPromptResponse:
+        """Record a turn and return at once."""
+        turn = await self._web_ai.send_prompt(caller, prompt_order(request))
+        return pb.SendPromptResponse(turn=turn_message(turn, with_answer=True))
+
+    async def GetTurn(self, request: pb.GetTurnRequest, caller: Principal) -> pb.GetTurnResponse:
+        """Get a turn, with its answer."""
+        turn = await self._web_ai.get_turn(fields.turn_name("name", request.name))
+        return pb.GetTurnResponse(turn=turn_message(turn, with_answer=True))
+
+    async def WaitTurn(self, request: pb.WaitTurnRequest, caller: Principal) -> pb.WaitTurnResponse:
+        """Wait for a turn to end or to change; when draining begins, answer with it as it is."""
+        wait = turn_wait(request)
+        turn = await self._drain.unless_begun(
+            self._web_ai.wait_turn(wait.name, max_wait=wait.max_wait, after_revision=wait.after_revision)
+        )
+        if turn is None:
+            turn = await self._web_ai.get_turn(wait.name)
+        return pb.WaitTurnResponse(turn=turn_message(turn, with_answer=True))
+
+    async def CancelTurn(self, request: pb.CancelTurnRequest, caller: Principal) -> pb.CancelTurnResponse:
+        """Stop a turn and keep the text there was."""
+        turn = await self._web_ai.cancel_turn(caller, fields.turn_name("name", request.name))
+        return pb.CancelTurnResponse(turn=turn_message(turn, with_answer=True))
+
+    async def StreamAnswer(
+        self, request: pb.StreamAnswerRequest, caller: Principal
+    ) -> AsyncGenerator[pb.StreamAnswerResponse, None]:
+        """Show the answer as it grows (A1 to A7)."""
+        known = known_answer(request)
+        parts = self._web_ai.stream_answer(known.name, known_size_bytes=known.size_bytes, known_sha256=known.sha256)
+        async with aclosing(parts):
+            async for part in parts:
+                yield pb.StreamAnswerResponse(
+                    offset_bytes=part.offset_bytes,
+                    text=part.text,
+                    size_bytes=part.size_bytes,
+                    turn=None if part.turn is None else turn_message(part.turn, with_answer=False),
+                    sha256=part.sha256,
+                )
+
+    async def WatchSessions(self, request: pb.WatchSessionsRequest, caller: Principal) -> AsyncGenerator[bytes, None]:
+        """Follow changes of sessions and turns, and of all else if asked; gives finished replies."""
+        order = sessions_watch(request)
+        with self._slots.taken():
+            replies = self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval)
+            async with aclosing(replies):
+                async for reply in replies:
+                    yield reply
