@@ -73,7 +73,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
             values[key] = flags[key]
     known = {"address", "playground", "playground_port", "log_level", "chromium", "attach", "browsers"}
     if unknown := set(values) - known - {"max_watch_count"}:
-        raise SettingsError(f"unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
+        raise SettingsError(f"unknown setting {min(unknown)!r}; known are {', '.join(sorted(known))}")
     return Settings(
         state_directory=state_directory,
         socket=_socket(str(values.get("address", "")), state_directory),
@@ -85,9 +85,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
     )
 
 
-def _file_values(
-    state_directory: Path, flags: Mapping[str, str], environment: Mapping[str, str]
-) -> dict[str, object]:
+def _file_values(state_directory: Path, flags: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, object]:
     named = flags.get("config") or environment.get("TABMUX_CONFIG")
     path = Path(named).expanduser() if named else state_directory / "tabmuxd.toml"
     try:
@@ -136,7 +134,7 @@ def _browser(browser_id: str, table: object, executable: str, attach: str) -> Br
         raise SettingsError(f"{where}: must be a table")
     allowed = {"address", "profile", "executable", "headless", "max_tab_count", "extra_arguments"}
     if unknown := set(table) - allowed:
-        raise SettingsError(f"{where}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(allowed))}")
+        raise SettingsError(f"{where}: unknown setting {min(unknown)!r}; known are {', '.join(sorted(allowed))}")
     arguments = table.get("extra_arguments", [])
     if not isinstance(arguments, list):
         raise SettingsError(f"{where}.extra_arguments: must be a list of texts")

@@ -124,9 +124,7 @@ _CODES: Mapping[Code, tuple[Reason, ...]] = {
     ),
     Code.UNAVAILABLE: (Reason.BROWSER_UNREACHABLE, Reason.DRAINING),
 }  # fmt: skip
-_CODE_OF: Mapping[Reason, Code] = {
-    reason: code for code, reasons in _CODES.items() for reason in reasons
-}
+_CODE_OF: Mapping[Reason, Code] = {reason: code for code, reasons in _CODES.items() for reason in reasons}
 
 
 def code_of(reason: Reason) -> Code:
@@ -140,21 +138,16 @@ class Failure:
 
     reason: str
     message: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     retry_delay: timedelta | None = None
 
 
 def cut(text: str, limit_bytes: int = MAX_VALUE_BYTES) -> str:
-    """`text` cut to `limit_bytes` of UTF-8 on a character border."""
-    encoded = text.encode("utf-8", "replace")
-    return (
-        text
-        if len(encoded) <= limit_bytes
-        else encoded[:limit_bytes].decode("utf-8", "ignore")
-    )
+    """`text` cut to `limit_bytes` of UTF-8 on a character border; halves of characters become `?`."""
+    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
 
 
-class Refused(Exception):  # noqa: N818 - a refusal is an answer, not a fault
+class Refused(Exception):
     """Something was asked that is not done; says why, and what was done nevertheless.
 
     Fields: `reason`, `message` (for people), `metadata` (all that is variable in the message), `retry_delay`.
@@ -181,25 +174,19 @@ class Refused(Exception):  # noqa: N818 - a refusal is an answer, not a fault
 
     def failure(self) -> Failure:
         """The same as data."""
-        return Failure(
-            self.reason.value, self.message, dict(self.metadata), self.retry_delay
-        )
+        return Failure(self.reason.value, self.message, dict(self.metadata), self.retry_delay)
 
     def with_metadata(self, **more: str) -> Refused:
         """The same refusal with further keys."""
-        return Refused(
-            self.reason, self.message, {**self.metadata, **more}, self.retry_delay
-        )
+        return Refused(self.reason, self.message, {**self.metadata, **more}, self.retry_delay)
 
 
-class NotBuilt(Exception):  # noqa: N818 - an answer, not a fault
+class NotBuilt(Exception):
     """A method or option that is not built yet; answered UNIMPLEMENTED with its name."""
 
     def __init__(self, what: str) -> None:
         """`what` names the method or option, such as `CreateTabRequest.from_pool`."""
-        super().__init__(
-            f"{what} is not built yet; nothing was done. See docs/status.md for what is."
-        )
+        super().__init__(f"{what} is not built yet; nothing was done. See docs/status.md for what is.")
         self.what = what
 
 
@@ -212,16 +199,12 @@ def refuse(
 ) -> Refused:
     """A refusal with its metadata; `retry_after` in seconds."""
     delay = None if retry_after is None else timedelta(seconds=retry_after)
-    return Refused(
-        reason, message, {key: str(value) for key, value in metadata.items()}, delay
-    )
+    return Refused(reason, message, {key: str(value) for key, value in metadata.items()}, delay)
 
 
-def invalid_field(
-    field_name: str, problem: str, *, limit: int | None = None
-) -> Refused:
+def invalid_field(field_name: str, problem: str, *, limit: int | None = None) -> Refused:
     """INVALID_FIELD for one field of a request; `problem` says what a right value is."""
-    metadata: dict[str, str | int] = {"field": field_name}
+    metadata = {"field": field_name}
     if limit is not None:
-        metadata["limit"] = limit
-    return refuse(Reason.INVALID_FIELD, f"{field_name}: {problem}", **metadata)
+        metadata["limit"] = str(limit)
+    return Refused(Reason.INVALID_FIELD, f"{field_name}: {problem}", metadata)

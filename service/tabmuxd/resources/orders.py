@@ -20,7 +20,7 @@ class TabOrder:
     browser: str = ""
     uri: str = ""
     group: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     pinned: bool = False
     activate: bool = False
     until: LoadMilestone = LoadMilestone.LOADED
@@ -48,7 +48,7 @@ class TabUpdate:
     group: str | None = None
     pinned: bool | None = None
     dialog_policy: DialogPolicy | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     share_with: tuple[str, ...] = ()
     unshare_with: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class TabFilter:
     states: frozenset[TabState] = frozenset()
     origins: frozenset[TabOrigin] = frozenset()
     groups: frozenset[str] = frozenset()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SessionOrder:
     browser: str = ""
     session_id: str = ""
     conversation_uri: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     ttl: timedelta = timedelta(days=30)
     group: str = ""
     activate: bool = False

@@ -12,12 +12,8 @@ _SAFE = frozenset(
         Reason.TOKEN_LIMITED,
     }
 )
-_SAFE_IN_TURN = frozenset(
-    {Reason.TURN_CAPACITY, Reason.TAB_CAPACITY, Reason.PROVIDER_LIMITED}
-)
-_RAN = frozenset(
-    {Reason.SCRIPT_FAILED, Reason.RESULT_NOT_SERIALIZABLE, Reason.RESULT_TOO_LARGE}
-)
+_SAFE_IN_TURN = frozenset({Reason.TURN_CAPACITY, Reason.TAB_CAPACITY, Reason.PROVIDER_LIMITED})
+_RAN = frozenset({Reason.SCRIPT_FAILED, Reason.RESULT_NOT_SERIALIZABLE, Reason.RESULT_TOO_LARGE})
 _DOUBTFUL = frozenset({Reason.OUTCOME_UNKNOWN, Reason.SUBMIT_UNCONFIRMED})
 _NEVER = frozenset(
     {
@@ -38,9 +34,7 @@ _NEVER = frozenset(
 )
 
 
-def with_outcome(
-    refused: Refused, touched: PageTouched, *, turn: bool = False
-) -> Refused:
+def with_outcome(refused: Refused, touched: PageTouched, *, turn: bool = False) -> Refused:
     """`refused` with the keys `page_touched` and `retry`.
 
     `touched` is how far the step had come; a reason that settles the matter itself overrules it. `turn`: it ends a
@@ -51,9 +45,7 @@ def with_outcome(
         touched = "yes"
     elif reason in _DOUBTFUL:
         touched = "unknown"
-    return refused.with_metadata(
-        page_touched=touched, retry=_retry(reason, touched, turn=turn)
-    )
+    return refused.with_metadata(page_touched=touched, retry=_retry(reason, touched, turn=turn))
 
 
 def _retry(reason: Reason, touched: PageTouched, *, turn: bool) -> str:

@@ -39,9 +39,7 @@ class TurnState(IntEnum):
     CANCELLED = 7
 
 
-FINAL_TURN_STATES = frozenset(
-    {TurnState.SUCCEEDED, TurnState.FAILED, TurnState.CANCELLED}
-)
+FINAL_TURN_STATES = frozenset({TurnState.SUCCEEDED, TurnState.FAILED, TurnState.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Session:
     tab: str = ""
     conversation_uri: str = ""
     open_turn: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     ttl: timedelta = timedelta(days=30)
     expire_time: datetime | None = None
     recovery_count: int = 0

@@ -138,7 +138,7 @@ class Tab:
     title: str = ""
     group: str = ""
     pinned: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dialog_policy: DialogPolicy = DialogPolicy.REPORT
     session: str = ""
     lease: str = ""

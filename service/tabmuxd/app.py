@@ -1,0 +1,142 @@
+"""Builds every part of the server, connects them, starts and stops them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import metadata
+from typing import Final
+
+import structlog
+
+from tabmuxd.cdp.launcher import LaunchOptions
+from tabmuxd.cdp.link import AttachedSource, BrowserSource, LaunchedSource
+from tabmuxd.events.log import Log
+from tabmuxd.jobs.schedule import Job, Schedule
+from tabmuxd.playground import Playground
+from tabmuxd.resources.browser import BrowserLimits, Ownership
+from tabmuxd.resources.names import browser_name
+from tabmuxd.rpc.domain import LogEvents, ServerInfo
+from tabmuxd.rpc.server import RpcServer
+from tabmuxd.settings import BrowserSettings, Settings
+from tabmuxd.state_directory import StateDirectory
+from tabmuxd.tabs.endings import ServedHook
+from tabmuxd.tabs.host import BrowserHost, HostOptions
+from tabmuxd.tabs.service import Tabs
+from tabmuxd.tasks import Tasks
+from tabmuxd.webai.answers import Feeds
+from tabmuxd.webai.providers import descriptor
+from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.service import WebAi, lost_tab_hook
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_COMPACTION_PERIOD: Final = timedelta(minutes=5)
+_COMPACTION_DEADLINE: Final = timedelta(minutes=4)
+_PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that serves."""
+
+    settings: Settings
+    server: RpcServer
+    playground_port: int
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Running]:
+    """Serve while entered. Leaving drains: calls end, turns and tabs stay as records, a LAUNCHED browser is ended.
+
+    Raises StateDirectoryError, the store's errors and OSError before anything is served.
+    """
+    async with AsyncExitStack() as stack:
+        directory = stack.enter_context(StateDirectory(settings.state_directory))
+        log = await stack.enter_async_context(Log(directory.database, clock=_now))
+        port = settings.playground_port
+        if settings.playground:
+            store = settings.state_directory / "playground.jsonl"
+            port = (await stack.enter_async_context(Playground(port=port, store=store))).port
+        tasks = await stack.enter_async_context(Tasks())
+        feeds = Feeds()
+        served = lost_tab_hook(feeds)
+        hosts = {
+            host.name: host for host in (_host(browser, settings, log, tasks, served) for browser in settings.browsers)
+        }
+        tabs = Tabs(hosts, log, tasks, secrets.token_bytes, _now)
+        web_ai = WebAi(_providers(port), tabs, log, tasks, secrets.token_bytes, _now, feeds)
+        for host in hosts.values():
+            await host.introduce()
+            tasks.spawn(host.run(), f"host {host.name}")
+            stack.push_async_callback(_let_go, host)
+        server = await stack.enter_async_context(
+            RpcServer(
+                settings.socket,
+                ServerInfo(metadata.version("tabmuxd")),
+                tabs,
+                web_ai,
+                LogEvents(log),
+                max_watch_count=settings.max_watch_count,
+            )
+        )
+        stack.push_async_callback(server.drain)
+        web_ai.resume()
+        await stack.enter_async_context(Schedule(Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE)))
+        yield Running(settings, server, port)
+
+
+async def _let_go(host: BrowserHost) -> None:
+    try:
+        await host.stop()
+    except Exception as error:  # noqa: BLE001 - the end of the server goes on
+        _log.warning("browser not ended", browser=host.name, error=str(error))
+
+
+def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, served: ServedHook) -> BrowserHost:
+    options = HostOptions(
+        name=browser_name(browser.id),
+        ownership=Ownership.ATTACHED if browser.address else Ownership.LAUNCHED,
+        limits=BrowserLimits(max_tab_count=browser.max_tab_count),
+    )
+    return BrowserHost(options, _source(browser, settings), log, tasks, served)
+
+
+def _source(browser: BrowserSettings, settings: Settings) -> BrowserSource:
+    if browser.address:
+        return AttachedSource(browser.address)
+    return LaunchedSource(launch_options(browser, settings))
+
+
+def launch_options(browser: BrowserSettings, settings: Settings) -> LaunchOptions:
+    """How a LAUNCHED browser is started."""
+    return LaunchOptions(
+        profile_directory=browser.profile or settings.state_directory / "browsers" / browser.id,
+        executable=browser.executable,
+        headless=browser.headless,
+        extra_arguments=browser.extra_arguments,
+    )
+
+
+def _providers(playground_port: int) -> Mapping[str, Descriptor]:
+    """The providers that this server knows; the playground's, where a port for it is known."""
+    if not playground_port:
+        return {}
+    variables = {"port": str(playground_port)}
+    return {name: descriptor.load(name, variables) for name in _PLAYGROUND_PROVIDERS}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set, then drain."""
+    async with running(settings) as server:
+        _log.info("serving", socket=str(settings.socket), playground_port=server.playground_port)
+        await stop.wait()
+        _log.info("draining")

@@ -1,0 +1,1 @@
+"""Periodic work: APScheduler jobs that tend the log."""

@@ -1,0 +1,351 @@
+"""One browser: its connection, its targets, and the pages behind our tabs in it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from tabmuxd.cdp.connection import Connection
+from tabmuxd.cdp.errors import CdpError
+from tabmuxd.cdp.link import BrowserIdentity, BrowserLink, BrowserSource
+from tabmuxd.cdp.targets import TargetInfo, Targets
+from tabmuxd.events.changes import Changes
+from tabmuxd.events.log import Log
+from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.tab import CloseCause, Dialog, DialogPolicy, Tab, TabState
+from tabmuxd.tabs import endings, faults, rules
+from tabmuxd.tabs.addresses import marker_address
+from tabmuxd.tabs.document import Document
+from tabmuxd.tabs.endings import ServedHook
+from tabmuxd.tabs.noting import Notes
+from tabmuxd.tabs.page import COMMAND_TIMEOUT, OpenedDialog, Page
+from tabmuxd.tasks import Tasks
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_DIALOG_PATIENCE: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """What the configuration says of one browser."""
+
+    name: str
+    ownership: Ownership
+    limits: BrowserLimits = BrowserLimits()
+
+
+class BrowserHost:
+    """Keeps what the store knows of a browser's tabs and what the browser has in step.
+
+    All runs on the loop. A page is in `pages` exactly while a session is attached to the target of a READY or OPENING
+    tab and its enables are confirmed.
+    """
+
+    def __init__(self, options: HostOptions, source: BrowserSource, log: Log, tasks: Tasks, served: ServedHook) -> None:
+        """Does nothing before `run`."""
+        self.options = options
+        self.name = options.name
+        self.pages: dict[str, Page] = {}
+        self.targets: Targets | None = None
+        self.stopping = False
+        self._log = log
+        self._tasks = tasks
+        self._served = served
+        self._owners: dict[str, str] = {}
+        self._opening: set[str] = set()
+        self._closing: dict[str, asyncio.Task[Tab]] = {}
+        self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._notes = Notes(log, tasks, self._info_of)
+        self._link = BrowserLink(source, up=self._up, down=self._down)
+
+    def __repr__(self) -> str:
+        """Whether it is connected, and how many pages are held."""
+        state = "connected" if self.targets else "away"
+        return f"<BrowserHost {self.name} {state} pages={len(self.pages)}>"
+
+    async def introduce(self) -> None:
+        """Record the browser as UNREACHABLE, until it answers."""
+        await self._log.change(self._introduce)
+
+    async def run(self) -> None:
+        """Keep connected until cancelled."""
+        await self._link.run()
+
+    async def stop(self) -> None:
+        """Let go: a LAUNCHED browser is ended, an ATTACHED one keeps its tabs; records stay."""
+        self.stopping = True
+        await self._link.stop(end_browser=self.options.ownership is Ownership.LAUNCHED)
+
+    def connected(self) -> Targets:
+        """The targets of the live connection; BROWSER_UNREACHABLE while there is none."""
+        if self.targets is None:
+            raise faults.unreachable(self.name)
+        return self.targets
+
+    def foreign_targets(self) -> list[str]:
+        """Target ids of the pages that are not ours, sorted; empty while the browser is away."""
+        if self.targets is None:
+            return []
+        markers = {
+            marker_address(tab.name, tab.marker)
+            for tab in self._log.live.tabs.values()
+            if tab.state is TabState.OPENING
+        }
+        return sorted(
+            info.target_id
+            for info in self.targets.pages.values()
+            if info.target_id not in self._owners and info.uri not in markers
+        )
+
+    async def page(self, tab: str, *, timeout: float) -> Page:
+        """The live page behind a tab; waits up to `timeout` seconds while the tab opens or is bound again.
+
+        Raises TAB_GONE, TAB_CLOSED, BROWSER_UNREACHABLE or TAB_UNRESPONSIVE.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        while True:
+            page = self.pages.get(tab)
+            if page is not None and page.usable:
+                return page
+            record = self._log.live.tab(tab) or await self._log.get_tab(tab)
+            if record is None:
+                raise rules.unknown_tab(tab)
+            if refused := rules.is_there(record):
+                raise refused
+            self.connected()
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                raise faults.unresponsive(tab)
+            await asyncio.wait({self._moved}, timeout=left)
+
+    # Ownership of targets
+
+    def own(self, target_id: str, tab: str) -> None:
+        """From now on this target is the one behind the tab."""
+        self._owners[target_id] = tab
+
+    def hold(self, page: Page) -> None:
+        """The page is prepared: calls may act on it."""
+        self.pages[page.tab] = page
+        self._move()
+
+    def begin_opening(self, tab: str) -> None:
+        """A call of this process is at work on opening the tab, and will settle its row."""
+        self._opening.add(tab)
+
+    def end_opening(self, tab: str) -> None:
+        """The row is settled."""
+        self._opening.discard(tab)
+        self._notes.note(tab)
+
+    async def attach(self, tab: str, target_id: str) -> Page:
+        """Attach to the target of a tab and prepare its page; raises CdpError."""
+        session = await self.connected().attach(target_id, timeout=COMMAND_TIMEOUT)
+        page = Page(tab, self.name, session, self)
+        await page.prepare()
+        return page
+
+    async def close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
+        """Close the target and record it; two calls at once do it once, and the first cause counts.
+
+        CLOSED is recorded only after the target was seen gone. Raises BROWSER_UNREACHABLE if that could not be seen.
+        """
+        running = self._closing.get(tab.name)
+        if running is None:
+            running = self._tasks.spawn(self._close(tab, cause, why), f"close {tab.name}")
+            self._closing[tab.name] = running
+            running.add_done_callback(lambda _task: self._closing.pop(tab.name, None))
+        return await asyncio.shield(running)
+
+    async def _close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
+        target_id = tab.target_id or self._marked(tab)
+        if tab.state is not TabState.LOST and target_id:
+            try:
+                await self.connected().close(target_id, timeout=COMMAND_TIMEOUT)
+            except CdpError as error:
+                raise faults.unreachable(self.name) from error
+        closed = await self._log.change(lambda changes: self._record_close(changes, tab.name, cause, why))
+        self._let_go(tab.name, "tab_gone")
+        return closed
+
+    def _record_close(self, changes: Changes, name: str, cause: CloseCause, why: ChangeCause) -> Tab:
+        tab = changes.tab(name)
+        if tab is None:
+            raise rules.unknown_tab(name)
+        return endings.close(changes, tab, cause, why, self._served)
+
+    def _marked(self, tab: Tab) -> str:
+        """Target id of an OPENING row whose target was not recorded yet, found by its marker address alone."""
+        if tab.state is not TabState.OPENING or self.targets is None:
+            return ""
+        address = marker_address(tab.name, tab.marker)
+        found = [i.target_id for i in self.targets.pages.values() if i.uri == address and not i.opener_id]
+        return found[0] if len(found) == 1 else ""
+
+    # The link
+
+    def _introduce(self, changes: Changes) -> None:
+        known = changes.browser(self.name)
+        wanted = replace(
+            known or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership),
+            state=BrowserState.UNREACHABLE,
+            ownership=self.options.ownership,
+            limits=self.options.limits,
+        )
+        if wanted != known:
+            changes.record(wanted, ChangeCause.BROWSER)
+
+    async def _up(self, connection: Connection, identity: BrowserIdentity) -> None:
+        targets = Targets(
+            connection, created=self._created, changed=self._changed, destroyed=self._destroyed, crashed=self._crashed
+        )
+        await targets.discover(timeout=COMMAND_TIMEOUT)
+        live = frozenset(targets.pages)
+        kept = await self._log.change(lambda changes: self._reconcile(changes, identity, live))
+        self.targets = targets
+        self._owners = {tab.target_id: tab.name for tab in kept if tab.target_id}
+        self._move()
+        await asyncio.gather(*(self._bind_again(tab) for tab in kept))
+        self._move()
+
+    def _reconcile(self, changes: Changes, identity: BrowserIdentity, live: frozenset[str]) -> list[Tab]:
+        """Record what the browser is now; give the tabs that are still ours by target id and generation."""
+        known = changes.browser(self.name) or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership)
+        browser, another = rules.browser_after_connect(
+            known,
+            process_key=identity.process_key,
+            product=identity.product,
+            endpoint=identity.host_port,
+            headless=identity.headless,
+        )
+        browser = changes.record(replace(browser, state=BrowserState.ACTIVE), ChangeCause.BROWSER)
+        kept: list[Tab] = []
+        for tab in changes.tabs(self.name):
+            if (tab.name in self._opening and not another) or (tab.state is TabState.OPENING and not another) or (tab.target_id in live and tab.browser_generation == browser.generation):
+                kept.append(tab)
+            else:
+                why = ChangeCause.BROWSER if another else ChangeCause.PERSON
+                endings.lose_page(changes, tab, TabState.LOST, why, self._served)
+        return kept
+
+    async def _bind_again(self, tab: Tab) -> None:
+        if tab.name in self._opening:
+            return
+        if tab.state is TabState.OPENING:
+            # The call that opened it died with its server: its target is found by proof, and ends with its row.
+            await self._end_quietly(tab)
+            return
+        if tab.state is not TabState.READY:
+            return
+        try:
+            page = await self.attach(tab.name, tab.target_id)
+        except CdpError as error:
+            _log.info("page not bound", tab=tab.name, error=type(error).__name__)
+            return
+        self.hold(page)
+        self._notes.note(tab.name)
+
+    async def _end_quietly(self, tab: Tab) -> None:
+        try:
+            await self._close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+        except Exception as error:  # noqa: BLE001 - the row stays, and the next connect tries again
+            _log.warning("unfinished tab not closed", tab=tab.name, error=type(error).__name__)
+
+    async def _down(self, reason: str) -> None:
+        self.targets = None
+        for tab in tuple(self.pages):
+            self._let_go(tab, "connection_lost")
+        self._move()
+        if self.stopping:
+            return
+        _log.info("browser away", browser=self.name, reason=reason)
+        await self._log.change(self._record_away)
+
+    def _record_away(self, changes: Changes) -> None:
+        browser = changes.browser(self.name)
+        if browser is not None and browser.state is not BrowserState.UNREACHABLE:
+            changes.record(replace(browser, state=BrowserState.UNREACHABLE), ChangeCause.BROWSER)
+
+    # Target events: called on the loop, in order
+
+    def _created(self, info: TargetInfo) -> None:
+        """A new page is foreign until `own` says otherwise."""
+
+    def _changed(self, info: TargetInfo) -> None:
+        if tab := self._owners.get(info.target_id):
+            self._notes.note(tab)
+
+    def _destroyed(self, target_id: str) -> None:
+        self._page_gone(target_id, "tab_gone", TabState.LOST, ChangeCause.PERSON)
+
+    def _crashed(self, target_id: str) -> None:
+        self._page_gone(target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
+
+    def _page_gone(self, target_id: str, cause: str, state: TabState, why: ChangeCause) -> None:
+        tab = self._owners.get(target_id)
+        if tab is None or self.stopping:
+            return
+        if state is TabState.LOST:
+            del self._owners[target_id]
+        self._let_go(tab, cause)
+        if tab not in self._closing:
+            self._tasks.spawn(self._record_gone(tab, state, why), f"{state.name} {tab}")
+
+    async def _record_gone(self, name: str, state: TabState, why: ChangeCause) -> None:
+        def decide(changes: Changes) -> None:
+            tab = changes.tab(name)
+            if tab is not None:
+                endings.lose_page(changes, tab, state, why, self._served)
+
+        await self._log.change(decide)
+
+    def _let_go(self, tab: str, cause: str) -> None:
+        page = self.pages.pop(tab, None)
+        if page is not None:
+            page.end(cause)
+        self._notes.forget(tab)
+        self._move()
+
+    def _info_of(self, tab: Tab) -> TargetInfo | None:
+        return self.targets.pages.get(tab.target_id) if self.targets else None
+
+    # What a page tells
+
+    def document_changed(self, page: Page, document: Document) -> None:
+        """The address is noted from the target's own event, which follows."""
+
+    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> None:
+        """Record a dialog, and answer it where the tab's policy says so."""
+        self._tasks.spawn(self._dialog(page, dialog), f"dialog {page.tab}")
+
+    async def _dialog(self, page: Page, dialog: OpenedDialog | None) -> None:
+        def decide(changes: Changes) -> Tab | None:
+            tab = changes.tab(page.tab)
+            if tab is None or tab.ended or (dialog is None and tab.dialog is None):
+                return tab
+            shown = (
+                Dialog(dialog.kind, dialog.message, dialog.default_prompt_text, changes.now)
+                if dialog is not None
+                else None
+            )
+            return changes.record(replace(tab, dialog=shown), ChangeCause.PAGE)
+
+        tab = self._log.live.tab(page.tab)
+        if dialog is not None and tab is not None and tab.dialog_policy is not DialogPolicy.REPORT:
+            await page.answer_dialog(accept=tab.dialog_policy is DialogPolicy.ACCEPT)
+            return
+        await self._log.change(decide)
+        if dialog is not None:
+            await asyncio.sleep(_DIALOG_PATIENCE)
+            if page.dialog is dialog:
+                await page.answer_dialog(accept=False)
+
+    def _move(self) -> None:
+        if not self._moved.done():
+            self._moved.set_result(None)
+        self._moved = asyncio.get_running_loop().create_future()

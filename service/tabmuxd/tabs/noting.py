@@ -1,0 +1,71 @@
+"""Recording of titles and addresses: at most one recorded change of a tab in 250 ms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tabmuxd.cdp.targets import TargetInfo
+from tabmuxd.events.changes import Changes
+from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import cut
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.tab import Tab, TabState
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, is_marker
+from tabmuxd.tasks import Tasks
+
+_INTERVAL: Final = 0.25
+_TITLE_BYTES: Final = 1024
+
+
+class Notes:
+    """Which tabs have a title or address to record; what is recorded is the newest, read when it is written."""
+
+    def __init__(self, log: Log, tasks: Tasks, info_of: Callable[[Tab], TargetInfo | None]) -> None:
+        """`info_of` gives what the browser says of a tab's target now."""
+        self._log = log
+        self._tasks = tasks
+        self._info_of = info_of
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+        self._recorded: dict[str, float] = {}
+
+    def note(self, tab: str) -> None:
+        """Something about the tab's target has changed: record it at once, or when the interval is over."""
+        if tab in self._waiting:
+            return
+        loop = asyncio.get_running_loop()
+        due = self._recorded.get(tab, -_INTERVAL) + _INTERVAL
+        self._waiting[tab] = loop.call_at(max(due, loop.time()), self._start, tab)
+
+    def forget(self, tab: str) -> None:
+        """The tab has no page any more."""
+        if timer := self._waiting.pop(tab, None):
+            timer.cancel()
+        self._recorded.pop(tab, None)
+
+    def _start(self, tab: str) -> None:
+        self._waiting.pop(tab, None)
+        record = self._log.live.tab(tab)
+        info = None if record is None else self._info_of(record)
+        if record is None or info is None or record.state is not TabState.READY or with_info(record, info) == record:
+            return
+        self._recorded[tab] = asyncio.get_running_loop().time()
+        self._tasks.spawn(self._log.change(lambda changes: _record(changes, tab, info)), f"note {tab}")
+
+
+def _record(changes: Changes, name: str, info: TargetInfo) -> None:
+    tab = changes.tab(name)
+    if tab is None or tab.state is not TabState.READY or tab.target_id != info.target_id:
+        return
+    noted = with_info(tab, info)
+    if noted != tab:
+        changes.record(noted, ChangeCause.PAGE)
+
+
+def with_info(tab: Tab, info: TargetInfo) -> Tab:
+    """The tab with the title and address of its target, cut to their limits; a marker address is never shown."""
+    if is_marker(info.uri) or is_marker(info.title):
+        return tab
+    return replace(tab, uri=cut(info.uri, MAX_ADDRESS_BYTES), title=cut(info.title, _TITLE_BYTES))

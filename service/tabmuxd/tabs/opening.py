@@ -1,0 +1,109 @@
+"""Opening a tab: row first, then a target at the marker address, then its address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tabmuxd.cdp.errors import CdpError
+from tabmuxd.events.changes import Changes
+from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import Reason, Refused
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.orders import OpenedTab, TabOrder
+from tabmuxd.resources.outcomes import with_outcome
+from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, NavigationOutcome, Tab, TabState
+from tabmuxd.tabs import faults, rules
+from tabmuxd.tabs.addresses import BLANK, marker_address
+from tabmuxd.tabs.host import BrowserHost
+from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
+
+_CREATE_TIMEOUT: Final = 10.0
+
+Ready = Callable[[Changes, Tab], Tab]
+"""Run in the transaction that makes the tab READY, before it is recorded: binds it to what it is opened for."""
+
+
+async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, uri: str, ready: Ready) -> OpenedTab:
+    """Put a target behind a row that is OPENING, and take it to `uri`.
+
+    The tab is READY once its document is committed; the answer comes at `order.until`. If that surely fails, nothing
+    is left but the CLOSED row, and the reason is raised.
+    """
+    host.begin_opening(tab.name)
+    try:
+        page, navigation = await _open(host, log, tab, order, uri, ready)
+    except BaseException as error:
+        await asyncio.shield(_undo(host, tab.name, log))
+        if isinstance(error, CdpError):
+            raise with_outcome(faults.of_look(error, tab.name, host.name), "no") from error
+        if isinstance(error, Refused) and error.reason is Reason.OUTCOME_UNKNOWN:
+            record = await log.get_tab(tab.name)
+            raise rules.is_there(record) or error if record else error from error
+        raise
+    finally:
+        host.end_opening(tab.name)
+    with contextlib.suppress(Refused):
+        navigation = await _follow(page, navigation, order)
+    record = await log.get_tab(tab.name)
+    assert record is not None  # noqa: S101 - rows of tabs that were just READY are not compacted
+    return OpenedTab(record, navigation if uri != BLANK else None)
+
+
+async def _open(
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, uri: str, ready: Ready
+) -> tuple[Page, Navigation]:
+    targets = host.connected()
+    target_id = await targets.create(marker_address(tab.name, tab.marker), background=True, timeout=_CREATE_TIMEOUT)
+    host.own(target_id, tab.name)
+    recorded = asyncio.ensure_future(log.change(lambda changes: _record_target(changes, tab.name, target_id)))
+    try:
+        page = await host.attach(tab.name, target_id)
+    finally:
+        await asyncio.shield(recorded)
+    navigation = await page.navigate(
+        uri, until=LoadMilestone.COMMITTED, timeout=order.milestone_timeout.total_seconds()
+    )
+    document = page.documents.current
+
+    def make_ready(changes: Changes) -> Tab:
+        now = changes.tab(tab.name)
+        if now is None or now.state is not TabState.OPENING:
+            raise (now and rules.is_there(now)) or rules.unknown_tab(tab.name)
+        seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=document.uri if document else uri)
+        return changes.record(ready(changes, seen), ChangeCause.CLIENT)
+
+    await log.change(make_ready)
+    host.hold(page)
+    with contextlib.suppress(CdpError):
+        await page.call("Page.resetNavigationHistory", timeout=COMMAND_TIMEOUT)
+    return page, navigation
+
+
+async def _follow(page: Page, navigation: Navigation, order: TabOrder) -> Navigation:
+    document = page.documents.current
+    if navigation.outcome is not NavigationOutcome.REACHED or document is None:
+        return navigation
+    if order.until > navigation.reached:
+        navigation = await page.reach(document, order.until, timeout=order.milestone_timeout.total_seconds())
+    return replace(navigation, http_status=await page.http_status())
+
+
+def _record_target(changes: Changes, name: str, target_id: str) -> None:
+    tab = changes.tab(name)
+    browser = changes.browser(tab.browser_name) if tab else None
+    if tab is None or tab.ended or browser is None:
+        return
+    changes.record(replace(tab, target_id=target_id, browser_generation=browser.generation), ChangeCause.CLIENT)
+
+
+async def _undo(host: BrowserHost, name: str, log: Log) -> None:
+    """Close what was begun; a target that cannot be closed now is found again by its row or its marker."""
+    tab = await log.get_tab(name)
+    if tab is None or tab.ended:
+        return
+    with contextlib.suppress(Refused):
+        await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)

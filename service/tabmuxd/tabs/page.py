@@ -1,0 +1,284 @@
+"""The live page behind one tab: its DevTools session, its documents and its dialogs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from tabmuxd.cdp.errors import CallTimeout, CdpError, ProtocolError
+from tabmuxd.cdp.targets import TargetSession
+from tabmuxd.resources.errors import Reason, Refused, cut, refuse
+from tabmuxd.resources.outcomes import with_outcome
+from tabmuxd.resources.tab import DialogKind, LoadMilestone, Navigation, NavigationOutcome
+from tabmuxd.tabs import faults
+from tabmuxd.tabs.document import Document, Documents, judge, judge_late
+
+COMMAND_TIMEOUT: Final = 5.0
+_ENABLE_ATTEMPT: Final = 1.0
+_STATUS_TIMEOUT: Final = 1.0
+_WORLD: Final = "tabmux"
+
+_ENABLES: Final[tuple[tuple[str, Mapping[str, object]], ...]] = (
+    ("Page.enable", {}),
+    ("Inspector.enable", {}),
+    ("Page.setLifecycleEventsEnabled", {"enabled": True}),
+    # Chromium 156: a background tab gets 1 timer tick a second and no animation frames without these two; both belong
+    # to the session that set them (design.md section 3).
+    ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
+    (
+        "Page.startScreencast",
+        {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
+    ),
+)
+_DIALOG_KINDS: Final = {
+    "alert": DialogKind.ALERT,
+    "confirm": DialogKind.CONFIRM,
+    "prompt": DialogKind.PROMPT,
+    "beforeunload": DialogKind.BEFORE_UNLOAD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedDialog:
+    """A JavaScript dialog as the page opened it; texts are cut to 1 KiB."""
+
+    kind: DialogKind
+    message: str
+    default_prompt_text: str
+
+
+class PageListener(Protocol):
+    """Who is told what happens in a page; called on the loop, must not block."""
+
+    def document_changed(self, page: Page, document: Document) -> None:
+        """The main frame has committed another document."""
+
+    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> None:
+        """A dialog opened, or closed (None)."""
+
+
+class Page:
+    """The page that stands behind a tab at present, over the session attached to exactly its target."""
+
+    def __init__(self, tab: str, browser: str, session: TargetSession, listener: PageListener) -> None:
+        """Listen at once; `prepare` makes the page tell."""
+        self.tab = tab
+        self.browser = browser
+        self.session = session
+        self.documents = Documents()
+        self.dialog: OpenedDialog | None = None
+        self.frame_id = session.target_id
+        self.end_cause = ""
+        self._listener = listener
+        self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._told: list[Callable[[], None]] = []
+        session.on("Page.frameNavigated", self._frame_navigated)
+        session.on("Page.lifecycleEvent", self._lifecycle)
+        session.on("Page.javascriptDialogOpening", self._dialog_opening)
+        session.on("Page.javascriptDialogClosed", self._dialog_closed)
+
+    def __repr__(self) -> str:
+        """Tab, target, and whether it is still attached."""
+        attached = "detached" if self.session.detached else "attached"
+        return f"<Page of {self.tab} target {self.session.target_id} {attached}>"
+
+    @property
+    def usable(self) -> bool:
+        """Whether the session is still attached and the renderer lives."""
+        return not self.end_cause and not self.session.detached
+
+    def end(self, cause: str) -> None:
+        """Tell that the page is gone: `tab_gone`, `tab_crashed` or `connection_lost`; what waits for it goes on."""
+        self.end_cause = self.end_cause or cause
+        self._move()
+
+    async def call(
+        self, method: str, params: Mapping[str, object] | None = None, *, timeout: float = COMMAND_TIMEOUT
+    ) -> dict[str, Any]:
+        """One DevTools command to this page; raises CdpError. `timeout` in seconds."""
+        return await self.session.call(method, params, timeout=timeout)
+
+    async def prepare(self) -> None:
+        """Make the page tell of documents, dialogs and crashes, and run at full speed though it is hidden.
+
+        All is confirmed when this returns: a dialog that nobody saw cannot be answered (`ownership.md` B-5). May be
+        repeated. Raises CdpError.
+        """
+        await asyncio.gather(*(self._enable(method, params) for method, params in _ENABLES))
+
+    async def _enable(self, method: str, params: Mapping[str, object]) -> None:
+        # Chromium 156 left some of these unanswered when a page was busy with its first document; they are idempotent.
+        for _ in range(int(COMMAND_TIMEOUT / _ENABLE_ATTEMPT) - 1):
+            try:
+                await self.call(method, params, timeout=_ENABLE_ATTEMPT)
+            except CallTimeout:
+                continue
+            return
+        await self.call(method, params, timeout=_ENABLE_ATTEMPT)
+
+    def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told` after each commit, milestone, dialog, and at the end; gives "stop telling"."""
+        self._told.append(told)
+        return lambda: self._told.remove(told)
+
+    async def navigate(self, uri: str, *, until: LoadMilestone, timeout: float) -> Navigation:
+        """Order one navigation, never repeated, and tell how far it came within `timeout` seconds.
+
+        Raises NAVIGATION_FAILED if it surely failed, DIALOG_OPEN if the page asks before it is left, OUTCOME_UNKNOWN if
+        the page went away meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        ordered = asyncio.ensure_future(self.call("Page.navigate", {"url": uri}, timeout=timeout))
+        try:
+            await self._until(ordered.done, deadline, also=ordered, stop_at_dialog=True)
+            if not ordered.done():
+                if self.dialog is not None and self.dialog.kind is DialogKind.BEFORE_UNLOAD:
+                    raise with_outcome(self._dialog_refusal(), "no")
+                return Navigation(NavigationOutcome.UNCONFIRMED)
+            try:
+                reply = ordered.result()
+            except CallTimeout as error:
+                if error.handed_over:
+                    return Navigation(NavigationOutcome.UNCONFIRMED)
+                raise
+            except ProtocolError as error:
+                raise self._failed(uri, error.message) from error
+            return await self._follow(uri, reply, until, deadline)
+        except CdpError as error:
+            raise faults.of_step(error, self.tab, self.browser) from error
+        finally:
+            ordered.cancel()
+
+    async def _follow(self, uri: str, reply: Mapping[str, Any], until: LoadMilestone, deadline: float) -> Navigation:
+        loader_id = str(reply.get("loaderId", ""))
+        if error_text := str(reply.get("errorText", "")):
+            # net::ERR_ABORTED: a download, an answer without a document, or a refused `beforeunload` (B-7).
+            if error_text == "net::ERR_ABORTED":
+                return Navigation(NavigationOutcome.NO_DOCUMENT)
+            raise self._failed(uri, error_text)
+        if not loader_id:
+            return Navigation(NavigationOutcome.SAME_DOCUMENT)
+        return await self._reach(loader_id, until, deadline)
+
+    async def reach(self, document: Document, until: LoadMilestone, *, timeout: float) -> Navigation:
+        """How far a document that is there has come within `timeout` seconds; OUTCOME_UNKNOWN if the page went away."""
+        return await self._reach(document.loader_id, until, asyncio.get_running_loop().time() + timeout)
+
+    async def _reach(self, loader_id: str, until: LoadMilestone, deadline: float) -> Navigation:
+        await self._until(lambda: judge(self.documents, loader_id, until) is not None, deadline, stop_at_dialog=True)
+        navigation = judge(self.documents, loader_id, until)
+        if navigation is None and not self.usable:
+            raise faults.lost_result(self.tab, self.end_cause or "tab_gone")
+        return navigation or judge_late(self.documents, loader_id)
+
+    async def http_status(self) -> int:
+        """Status of the HTTP answer that made the document; 0 where there is none or the page does not tell in time."""
+        document = self.documents.current
+        if document is None or not document.uri.startswith("http") or self.dialog is not None:
+            return 0
+        try:
+            world = await self.isolated_world(_WORLD, timeout=_STATUS_TIMEOUT)
+            reply = await self.call(
+                "Runtime.evaluate",
+                {
+                    "expression": "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0",
+                    "contextId": world,
+                    "returnByValue": True,
+                },
+                timeout=_STATUS_TIMEOUT,
+            )
+        except CdpError:
+            return 0
+        value = reply.get("result", {}).get("value", 0)
+        return value if isinstance(value, int) else 0
+
+    async def isolated_world(self, name: str, *, timeout: float = COMMAND_TIMEOUT) -> int:
+        """Context id of the isolated world `name` in the present main document; made if it is not there."""
+        reply = await self.call(
+            "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": name}, timeout=timeout
+        )
+        return int(reply["executionContextId"])
+
+    async def answer_dialog(self, *, accept: bool) -> None:
+        """Answer the open dialog; one that somebody else answered first is no error."""
+        try:
+            await self.call("Page.handleJavaScriptDialog", {"accept": accept})
+        except ProtocolError:
+            return
+
+    def _dialog_refusal(self) -> Refused:
+        kind = self.dialog.kind.name if self.dialog else ""
+        return refuse(
+            Reason.DIALOG_OPEN,
+            f"The page of {self.tab} asks before it is left; it stays until that is answered.",
+            tab=self.tab,
+            kind=kind,
+        )
+
+    def _failed(self, uri: str, net_error: str) -> Refused:
+        refused = refuse(
+            Reason.NAVIGATION_FAILED,
+            f"The page did not load ({net_error}). Correct the address, or see to the network.",
+            uri=uri,
+            net_error=net_error,
+        )
+        return with_outcome(refused, "yes")
+
+    async def _until(
+        self,
+        reached: Callable[[], bool],
+        deadline: float,
+        *,
+        also: asyncio.Future[Any] | None = None,
+        stop_at_dialog: bool = False,
+    ) -> None:
+        """Wait until `reached`, a dialog opens, the session ends, or the deadline (loop time) passes."""
+        loop = asyncio.get_running_loop()
+        while not reached() and self.usable and not (stop_at_dialog and self.dialog is not None):
+            left = deadline - loop.time()
+            if left <= 0:
+                return
+            waited: set[asyncio.Future[Any]] = {self._moved} if also is None else {self._moved, also}
+            await asyncio.wait(waited, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+
+    def _move(self) -> None:
+        if not self._moved.done():
+            self._moved.set_result(None)
+        self._moved = asyncio.get_running_loop().create_future()
+        for told in tuple(self._told):
+            told()
+
+    def _frame_navigated(self, params: dict[str, Any]) -> None:
+        frame = params.get("frame", {})
+        if frame.get("parentId"):
+            return
+        self.frame_id = str(frame.get("id", self.frame_id))
+        uri = f"{frame.get('url', '')}{frame.get('urlFragment', '')}"
+        self.documents = self.documents.committed(str(frame.get("loaderId", "")), uri)
+        document = self.documents.current
+        if document is not None:
+            self._listener.document_changed(self, document)
+        self._move()
+
+    def _lifecycle(self, params: dict[str, Any]) -> None:
+        if params.get("frameId") != self.frame_id:
+            return
+        self.documents = self.documents.advanced(str(params.get("loaderId", "")), str(params.get("name", "")))
+        self._move()
+
+    def _dialog_opening(self, params: dict[str, Any]) -> None:
+        self.dialog = OpenedDialog(
+            _DIALOG_KINDS.get(str(params.get("type", "")), DialogKind.ALERT),
+            cut(str(params.get("message", ""))),
+            cut(str(params.get("defaultPrompt", ""))),
+        )
+        self._listener.dialog_changed(self, self.dialog)
+        self._move()
+
+    def _dialog_closed(self, _params: dict[str, Any]) -> None:
+        self.dialog = None
+        self._listener.dialog_changed(self, None)
+        self._move()

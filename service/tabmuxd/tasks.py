@@ -1,0 +1,58 @@
+"""Tasks that end with their owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Self, TypeVar
+
+import structlog
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class Tasks:
+    """Tasks that may fail alone: a failure is logged, the others go on. Leaving cancels all and waits for their end."""
+
+    def __init__(self) -> None:
+        """Entered with `async with`."""
+        self._running: set[asyncio.Task[object]] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        """How many run."""
+        return f"<Tasks running={len(self._running)}>"
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Cancel what runs and wait for its end."""
+        self._closed = True
+        while self._running:
+            for task in tuple(self._running):
+                task.cancel()
+            await asyncio.wait(tuple(self._running))
+
+    def spawn(self, work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
+        """Run `work` as a task; whoever awaits it sees its exception, which is logged where nobody does."""
+        if self._closed:
+            work.close()
+            raise asyncio.CancelledError
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            _log.warning("task failed", task=task.get_name(), error=type(error).__name__, exc_info=error)

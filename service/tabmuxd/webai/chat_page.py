@@ -1,0 +1,155 @@
+"""Acting in one chat page: looking, typing and pressing, through the tab's own DevTools session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from importlib import resources
+from typing import Any, Final, cast
+
+from tabmuxd.cdp.errors import ProtocolError
+from tabmuxd.tabs.page import Page
+from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.samples import Sample, sample_of
+
+_WORLD: Final = "tabmux"
+_BINDING: Final = "tabmuxChanged"
+_SCRIPT: Final = resources.files("tabmuxd.webai.providers").joinpath("page.js").read_text("utf-8")
+_PIECE_CHARACTERS: Final = 16_384
+_LOOK_TIMEOUT: Final = 5.0
+_LEAST_INTERVAL: Final = 0.1
+
+
+class PageNotAnswering(Exception):
+    """The page script gave nothing that can be read; look again later."""
+
+
+class ChatPage:
+    """The page script in one page. After each new document it is put in anew, once."""
+
+    def __init__(self, page: Page, descriptor: Descriptor) -> None:
+        """Listen for "changed"; `close` stops it."""
+        self.page = page
+        self._descriptor = descriptor
+        self._changed = asyncio.Event()
+        self._last_look = 0.0
+        self._stop: list[Callable[[], None]] = [
+            page.session.on("Runtime.bindingCalled", self._binding_called),
+            page.on_change(self._changed.set),
+        ]
+
+    def close(self) -> None:
+        """Listen no more; the page is left as it is."""
+        for stop in self._stop:
+            stop()
+        self._stop.clear()
+
+    async def look(self, known: tuple[str, ...]) -> Sample:
+        """What the page shows now; turns whose key is in `known` without their text. At most 10 times a second.
+
+        Raises CdpError, or PageNotAnswering where the document changed under the look.
+        """
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._last_look + _LEAST_INTERVAL - loop.time()))
+        self._changed.clear()
+        self._last_look = loop.time()
+        value = await self._run(f"tabmux.sample({json.dumps(known)})")
+        if not isinstance(value, dict):
+            raise PageNotAnswering
+        try:
+            return sample_of(cast("dict[str, object]", value))
+        except ValueError as error:
+            raise PageNotAnswering from error
+
+    async def changed(self, within: float) -> None:
+        """Wait until the page said that something changed, or `within` seconds are over."""
+        try:
+            async with asyncio.timeout(within):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def clear(self) -> None:
+        """Empty the composer, as a person would: select all, delete."""
+        if await self._run("tabmux.selectAll()"):
+            for kind in ("rawKeyDown", "keyUp"):
+                key = {"type": kind, "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8}
+                await self.page.call("Input.dispatchKeyEvent", {**key, "commands": ["deleteBackward"]})
+
+    async def type(self, text: str) -> bool:
+        """Put `text` behind what the composer holds, in pieces, over this page's own session; False without focus."""
+        if not await self._run("tabmux.focus()"):
+            return False
+        for start in range(0, len(text), _PIECE_CHARACTERS):
+            await self.page.call("Input.insertText", {"text": text[start : start + _PIECE_CHARACTERS]})
+        return True
+
+    async def press(self, length: int) -> str:
+        """Look once more and press send, in one step of the page; "pressed", or why nothing was pressed.
+
+        `length`, in UTF-16 units, is what the composer has to hold. Raises CdpError: then the press may have happened.
+        """
+        return str(await self._run(f"tabmux.press({length})", gesture=True))
+
+    async def press_stop(self) -> bool:
+        """Press the one Stop control that is shown; False if there is none, or more than one."""
+        return bool(await self._run("tabmux.pressStop()", gesture=True))
+
+    async def _run(self, expression: str, *, gesture: bool = False) -> object:
+        """Value of an expression in the world of the page script, which is put in where it is not there yet."""
+        world = await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT)
+        value, missing = await self._evaluate(expression, world, gesture=gesture)
+        if missing:
+            await self.page.call(
+                "Runtime.addBinding", {"name": _BINDING, "executionContextId": world}, timeout=_LOOK_TIMEOUT
+            )
+            marks = json.dumps(_marks(self._descriptor))
+            await self._evaluate(f"({_SCRIPT})({marks})", world, gesture=False, guarded=False)
+            value, missing = await self._evaluate(expression, world, gesture=gesture)
+        if missing:
+            raise PageNotAnswering
+        return value
+
+    async def _evaluate(
+        self, expression: str, world: int, *, gesture: bool, guarded: bool = True
+    ) -> tuple[object, bool]:
+        """Value, and whether the page script was missing: then nothing was done."""
+        guard = f"globalThis.tabmux ? {{value: {expression}}} : null" if guarded else expression
+        try:
+            reply = await self.page.call(
+                "Runtime.evaluate",
+                {"expression": guard, "contextId": world, "returnByValue": True, "userGesture": gesture},
+                timeout=_LOOK_TIMEOUT,
+            )
+        except ProtocolError as error:
+            # The document was replaced, and its world with it: nothing is known of the expression.
+            raise PageNotAnswering from error
+        if "exceptionDetails" in reply:
+            raise PageNotAnswering
+        result = cast("dict[str, Any]", reply.get("result", {})).get("value")
+        if not guarded:
+            return None, False
+        return (result.get("value"), False) if isinstance(result, dict) else (None, True)
+
+    def _binding_called(self, params: dict[str, Any]) -> None:
+        if params.get("name") == _BINDING:
+            self._changed.set()
+
+
+def _marks(descriptor: Descriptor) -> dict[str, object]:
+    marks = descriptor.marks
+    return {
+        "root": marks.root,
+        "ready": marks.ready,
+        "composer": marks.composer,
+        "send": marks.send,
+        "stop": marks.stop,
+        "user_turn": marks.user_turn,
+        "assistant_turn": marks.assistant_turn,
+        "turn_key": marks.turn_key,
+        "prompt_text": marks.prompt_text,
+        "answer_text": marks.answer_text,
+        "done_mark": marks.done_mark,
+        "failure": marks.failure,
+    }

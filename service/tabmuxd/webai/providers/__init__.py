@@ -1,0 +1,1 @@
+"""Chat sites as data: a descriptor each, and the one page script that reads them."""

@@ -1,0 +1,206 @@
+"""What a step of a turn changes in the store: turn, session, tab and lease, in one transaction.
+
+A turn that has ended is never changed: a late time-out or a late answer finds it so, and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from tabmuxd.events.changes import Changes
+from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.lease import Lease, LeaseTerms
+from tabmuxd.resources.names import session_of
+from tabmuxd.resources.outcomes import with_outcome
+from tabmuxd.resources.session import CompletionEvidence, Session, Turn, TurnState, Warning  # noqa: A004 - the contract's word
+from tabmuxd.resources.tab import Tab, TabState
+
+_LEASE_MARGIN: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends: its last state, the text there is, and why."""
+
+    state: TurnState
+    answer: str = ""
+    completion: CompletionEvidence | None = None
+    refused: Refused | None = None
+    warnings: tuple[Warning, ...] = ()
+
+
+def touched(turn: Turn) -> PageTouched:
+    """Whether the prompt of a turn in this state was submitted."""
+    match turn.state:
+        case TurnState.PENDING:
+            return "no"
+        case TurnState.SUBMITTING:
+            return "unknown"
+        case _:
+            return "yes"
+
+
+def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
+    """The tab as it serves the turn's session, under a lease of the service; the caller records it.
+
+    Session and lease are recorded here. Raises TAB_BUSY if it serves another session, and the turn's end if it ended.
+    """
+    now = changes.now
+    open_turn = changes.turn(turn)
+    session = changes.session(session_of(turn))
+    if open_turn is None or session is None or open_turn.ended:
+        raise turn_ended(turn)
+    if tab.session not in ("", session.name):
+        raise refuse(
+            Reason.TAB_BUSY, f"{tab.name} serves {tab.session}; nothing was done.", tab=tab.name, session=tab.session
+        )
+    held = changes.lease_on(tab.name)
+    if held is None:
+        held = changes.record(
+            Lease(
+                name=lease_name,
+                tab=tab.name,
+                terms=LeaseTerms(ttl=open_turn.expire_time - now + _LEASE_MARGIN),
+                expire_time=open_turn.expire_time + _LEASE_MARGIN,
+                fencing_token=changes.last_fencing_token(tab.name) + 1,
+                create_time=now,
+                session=session.name,
+            ),
+            ChangeCause.CLIENT,
+        )
+    elif held.session != session.name:
+        raise refuse(
+            Reason.LEASE_HELD, f"{tab.name} is held by {held.name}; nothing was typed.", tab=tab.name, lease=held.name
+        )
+    if session.tab != tab.name:
+        changes.record(replace(session, tab=tab.name), ChangeCause.CLIENT)
+    return replace(tab, session=session.name, lease=held.name, last_active_time=now)
+
+
+def submit(changes: Changes, name: str, baseline: tuple[str, ...]) -> Turn:
+    """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again."""
+    turn = _open(changes, name)
+    if turn.state is not TurnState.PENDING:
+        raise refuse(Reason.SUBMIT_UNCONFIRMED, f"{name} was submitted before; it is not submitted again.", turn=name)
+    return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
+
+
+def run(changes: Changes, name: str) -> Turn:
+    """Record RUNNING: the provider shows the prompt."""
+    turn = _open(changes, name)
+    if turn.state is TurnState.RUNNING:
+        return turn
+    return changes.record(replace(turn, state=TurnState.RUNNING, submit_time=changes.now), ChangeCause.PAGE)
+
+
+def stall(changes: Changes, name: str, *, stalled: bool) -> Turn:
+    """Record whether the answer is quiet for longer than is usual."""
+    turn = _open(changes, name)
+    return turn if turn.stalled == stalled else changes.record(replace(turn, stalled=stalled), ChangeCause.PAGE)
+
+
+def note_conversation(changes: Changes, name: str, uri: str, title: str) -> None:
+    """Record the conversation's address once the provider gave it one, and its title."""
+    session = changes.session(session_of(name))
+    if session is None or session.ended:
+        return
+    after = replace(session, conversation_uri=session.conversation_uri or uri, title=title)
+    if after != session:
+        changes.record(after, ChangeCause.PAGE)
+
+
+def end(changes: Changes, name: str, ending: Ending, cause: ChangeCause = ChangeCause.NONE) -> Turn:
+    """Record the end of a turn, of its lease and of the session's open turn; a turn that ended stays as it is."""
+    turn = changes.turn(name)
+    if turn is None:
+        raise unknown_turn(name)
+    if turn.ended:
+        return turn
+    ended = changes.record(_ended(turn, ending, changes.now), cause)
+    session = changes.session(session_of(name))
+    if session is not None and not session.ended:
+        changes.record(_idle(session, changes.now), cause)
+        _free(changes, session, cause)
+    return ended
+
+
+def _ended(turn: Turn, ending: Ending, now: datetime) -> Turn:
+    refused = ending.refused and with_outcome(ending.refused, touched(turn), turn=True)
+    return replace(
+        turn,
+        state=ending.state,
+        prompt="",
+        stalled=False,
+        answer_markdown=ending.answer,
+        answer_size_bytes=len(ending.answer.encode()),
+        completion=ending.completion,
+        error=refused.failure() if refused else None,
+        warnings=(*turn.warnings, *ending.warnings)[:20],
+        end_time=now,
+    )
+
+
+def _idle(session: Session, now: datetime) -> Session:
+    return replace(session, open_turn="", expire_time=now + session.ttl, last_active_time=now)
+
+
+def _free(changes: Changes, session: Session, cause: ChangeCause) -> None:
+    tab = changes.tab(session.tab) if session.tab else None
+    if tab is None:
+        return
+    lease = changes.lease_on(tab.name)
+    if lease is None or lease.session != session.name:
+        return
+    changes.record(replace(lease, end_time=changes.now), cause)
+    if not tab.ended:
+        changes.record(replace(tab, lease="", last_active_time=changes.now), cause)
+
+
+def lose_tab(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause, text_of: Callable[[str], str]) -> None:
+    """The session of a tab loses it: it is parked, and its open turn ends with the reason, if it was submitted.
+
+    A turn that is still PENDING goes on in another tab, unless a client closed this one. The caller ends tab and lease.
+    `text_of` gives the text of an open turn's answer so far; it is called on the store's thread.
+    """
+    session = changes.session(tab.session)
+    if session is None or session.ended or session.tab != tab.name:
+        return
+    turn = changes.turn(session.open_turn) if session.open_turn else None
+    by_client = refused.reason is Reason.TAB_CLOSED
+    parked = changes.record(replace(session, tab="", close_count=session.close_count + 1), cause)
+    if turn is None or turn.ended or (turn.state is TurnState.PENDING and not by_client):
+        return
+    changes.record(_ended(turn, Ending(TurnState.FAILED, text_of(turn.name), refused=refused), changes.now), cause)
+    changes.record(_idle(parked, changes.now), cause)
+
+
+def usable_tab(changes: Changes, session: str) -> Tab | None:
+    """The tab that a session has, if it can be used."""
+    found = changes.session(session)
+    tab = changes.tab(found.tab) if found and found.tab else None
+    return tab if tab and tab.state is TabState.READY else None
+
+
+def _open(changes: Changes, name: str) -> Turn:
+    turn = changes.turn(name)
+    if turn is None or turn.ended:
+        raise turn_ended(name)
+    return turn
+
+
+class TurnEnded(Exception):
+    """The turn has ended meanwhile; there is nothing left to do."""
+
+
+def turn_ended(name: str) -> TurnEnded:
+    """TurnEnded for this turn."""
+    return TurnEnded(name)
+
+
+def unknown_turn(name: str) -> Refused:
+    """TURN_NOT_FOUND."""
+    return refuse(Reason.TURN_NOT_FOUND, f"No turn {name} is known; nothing was done.", turn=name)

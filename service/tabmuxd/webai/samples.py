@@ -1,0 +1,126 @@
+"""What one look at a chat page saw, as a value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTurn:
+    """One turn as the page shows it; `text` is None where it stood in the baseline already."""
+
+    key: str
+    role: Role
+    text: str | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look. `composer_text` is what the box holds; `send_count` the number of usable send controls shown."""
+
+    uri: str
+    title: str
+    ready: bool
+    composer: Literal["usable", "blocked", "absent"]
+    composer_text: str
+    composer_exact: bool
+    send_count: int
+    stop: bool
+    failure: str
+    turns: tuple[SeenTurn, ...]
+    frames: int
+
+
+def sample_of(value: Mapping[str, object]) -> Sample:
+    """The sample in what the page script gave; raises ValueError for another shape."""
+    try:
+        turns = cast("list[Mapping[str, object]]", value["turns"])
+        return Sample(
+            uri=_text(value["uri"]),
+            title=_text(value["title"]),
+            ready=bool(value["ready"]),
+            composer=cast('Literal["usable", "blocked", "absent"]', _text(value["composer"])),
+            composer_text=_text(value["composer_text"]),
+            composer_exact=bool(value["composer_exact"]),
+            send_count=int(cast("int", value["send"])),
+            stop=bool(value["stop"]),
+            failure=_text(value["failure"]),
+            turns=tuple(_turn(turn) for turn in turns),
+            frames=int(cast("int", value["frames"])),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no sample: {error}") from error
+
+
+def _turn(value: Mapping[str, object]) -> SeenTurn:
+    role = _text(value["role"])
+    text = value.get("text")
+    return SeenTurn(
+        key=_text(value["key"]),
+        role="user" if role == "user" else "assistant",
+        text=None if text is None else _text(text),
+        done=bool(value.get("done", False)),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {type(value).__name__}")
+    # A page can hold halves of characters (lone surrogates), which UTF-8 cannot.
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def normalised(text: str) -> str:
+    """`text` with each run of white space as one blank, as a page may show it."""
+    return " ".join(text.split())
+
+
+def lookup_hash(text: str) -> str:
+    """What a prompt is found again by: SHA-256 of its normalised text, lower-case hex."""
+    return hashlib.sha256(normalised(text).encode()).hexdigest()
+
+
+def keys(sample: Sample) -> tuple[str, ...]:
+    """Keys of all turns shown, in order: the baseline of a prompt that is sent now."""
+    return tuple(turn.key for turn in sample.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTurn:
+    """The own prompt in the conversation and what stands behind it."""
+
+    answer: str
+    done: bool
+    answered: bool
+
+
+def own_turn(sample: Sample, lookup_sha256: str) -> OwnTurn | None:
+    """The newest user turn outside the baseline that holds the prompt, with the assistant's turns behind it.
+
+    Only what stands behind the own prompt, up to the next user turn, is the answer.
+    """
+    at = next(
+        (
+            index
+            for index in reversed(range(len(sample.turns)))
+            if sample.turns[index].role == "user"
+            and (text := sample.turns[index].text) is not None
+            and lookup_hash(text) == lookup_sha256
+        ),
+        None,
+    )
+    if at is None:
+        return None
+    behind: list[SeenTurn] = []
+    for turn in sample.turns[at + 1 :]:
+        if turn.role == "user":
+            break
+        behind.append(turn)
+    answer = "\n\n".join(turn.text for turn in behind if turn.text)
+    return OwnTurn(answer, bool(behind) and behind[-1].done, bool(behind))

@@ -1,0 +1,323 @@
+"""Sessions and turns: what the contract's `WebAiService` promises."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from tabmuxd.events.changes import Changes
+from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import Reason, Refused, invalid_field, refuse
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.names import RandomBytes, new_id, session_name, session_of, turn_name
+from tabmuxd.resources.orders import PromptOrder, SessionOrder
+from tabmuxd.resources.principal import Principal, not_owner
+from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
+from tabmuxd.resources.tab import Tab
+from tabmuxd.tabs.endings import ServedHook
+from tabmuxd.tabs.service import Tabs
+from tabmuxd.tasks import Tasks
+from tabmuxd.webai import records
+from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
+from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.runner import Surroundings, TurnRunner
+from tabmuxd.webai.samples import lookup_hash
+
+_LEAST_TIMEOUT: Final = timedelta(seconds=10)
+_MOST_TIMEOUT: Final = timedelta(hours=4)
+_ALIVE: Final = 15.0
+_TEXT_INTERVAL: Final = 0.1
+
+
+class WebAi:
+    """Holds conversations; each open turn has one runner, whoever waits for it."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Descriptor],
+        tabs: Tabs,
+        log: Log,
+        tasks: Tasks,
+        random: RandomBytes,
+        clock: Callable[[], datetime],
+        feeds: Feeds,
+    ) -> None:
+        """`providers` by id."""
+        self.providers = providers
+        self._tabs = tabs
+        self._log = log
+        self._tasks = tasks
+        self._random = random
+        self._feeds = feeds
+        self._around = Surroundings(tabs, log, random, clock)
+        self._running: dict[str, tuple[TurnRunner, asyncio.Task[None]]] = {}
+
+    def __repr__(self) -> str:
+        """How many turns are open."""
+        return f"<WebAi running={len(self._running)}>"
+
+    def resume(self) -> None:
+        """Take up every turn that the store has open; called once, at start."""
+        for turn in self._log.live.turns.values():
+            self._start(turn)
+
+    async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
+        """Start a session, or get the caller's own of that id; tells whether this call made it."""
+        descriptor = self._provider(order.provider)
+        conversation = ""
+        if order.conversation_uri:
+            conversation = descriptor.conversation_of(order.conversation_uri)
+            if not conversation:
+                raise refuse(
+                    Reason.URI_NOT_ALLOWED,
+                    f"conversation_uri: this is not the address of a conversation at {descriptor.id}.",
+                    field="conversation_uri",
+                    host="",
+                    rule="conversation-of-provider",
+                )
+        browser = order.browser or self._tabs.first_browser
+        self._tabs.browser(browser)
+        name = session_name(order.session_id or new_id(self._random))
+
+        def decide(changes: Changes) -> tuple[Session, bool]:
+            known = changes.session(name)
+            if known is not None:
+                return _found(known, caller, order.provider), False
+            session = Session(
+                name=name,
+                state=SessionState.ACTIVE,
+                provider=order.provider,
+                descriptor_version=descriptor.version,
+                owner=caller.name,
+                create_time=changes.now,
+                last_active_time=changes.now,
+                browser=browser,
+                conversation_uri=conversation,
+                labels=dict(order.labels),
+                ttl=order.ttl,
+                expire_time=changes.now + order.ttl,
+                new_tab_group=order.group,
+                new_tab_activate=order.activate,
+            )
+            return changes.record(session, ChangeCause.CLIENT), True
+
+        return await self._log.change(decide)
+
+    async def get_session(self, name: str) -> Session:
+        """A session; SESSION_NOT_FOUND."""
+        session = self._log.live.sessions.get(name) or await self._log.get_session(name)
+        if session is None:
+            raise _unknown_session(name)
+        return session
+
+    async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
+        """Record a turn and return at once; the same `request_id` always gives the same turn."""
+        session = await self.get_session(order.session)
+        descriptor = self._provider(session.provider)
+        if len(order.text) > descriptor.max_prompt_character_count:
+            limit = descriptor.max_prompt_character_count
+            raise invalid_field("prompt", f"{descriptor.id} takes at most {limit} characters", limit=limit)
+        timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
+        name = turn_name(order.session, new_id(self._random))
+        turn = await self._log.change(lambda changes: _insert_turn(changes, caller, order, name, timeout))
+        if not turn.ended and turn.name not in self._running:
+            self._start(turn)
+        return turn
+
+    async def get_turn(self, name: str) -> Turn:
+        """A turn, with its answer once it has ended; TURN_NOT_FOUND."""
+        turn = self._log.live.turns.get(name)
+        if turn is not None:
+            return replace(turn, answer_size_bytes=len(self._feeds.text(name)))
+        turn = await self._log.get_turn(name)
+        if turn is None:
+            raise records.unknown_turn(name)
+        return turn
+
+    async def wait_turn(self, name: str, *, max_wait: timedelta, after_revision: int) -> Turn:
+        """The turn once it has ended, or has a revision above `after_revision` (unless 0), or the time is over."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max_wait.total_seconds()
+        while True:
+            head = self._log.progress.revision
+            turn = await self.get_turn(name)
+            left = deadline - loop.time()
+            if turn.ended or 0 < after_revision < turn.revision or left <= 0:
+                return turn
+            try:
+                async with asyncio.timeout(left):
+                    await self._log.moved(head)
+            except TimeoutError:
+                continue
+
+    async def cancel_turn(self, caller: Principal, name: str) -> Turn:
+        """Stop a turn and keep its text; a turn that has ended is given as it is."""
+        turn = await self.get_turn(name)
+        session = await self.get_session(session_of(name))
+        if not (caller.admin or caller.name == session.owner):
+            raise not_owner(session.name, session.owner)
+        if turn.ended:
+            return turn
+        running = self._running.get(name)
+        if running is None:
+            return await self.get_turn(name)
+        runner, task = running
+        task.cancel()
+        await asyncio.wait({task})
+        return await asyncio.shield(self._tasks.spawn(runner.cancel(), f"cancel {name}"))
+
+    async def stream_answer(
+        self, name: str, *, known_size_bytes: int, known_sha256: str
+    ) -> AsyncGenerator[AnswerPart, None]:
+        """The answer as it grows, by the rules A1 to A7 of the contract; ends with the turn's end."""
+        sent: bytes | None = None
+        shown_revision = -1
+        while True:
+            moved = self._feeds.of(name).moved() if name in self._log.live.turns else None
+            head = self._log.progress.revision
+            turn = await self.get_turn(name)
+            latest = turn.answer_markdown.encode() if turn.ended else self._feeds.text(name)
+            if sent is None:
+                sent = resumed(latest, known_size_bytes, known_sha256)
+            found = parts(sent, latest)
+            sent = latest
+            news = turn if turn.revision != shown_revision else None
+            shown_revision = turn.revision
+            if turn.ended:
+                for part in _last(found, latest, turn):
+                    yield part
+                return
+            if news is not None:
+                first = found[0] if found else AnswerPart(len(latest), "", len(latest))
+                found[:1] = [replace(first, turn=news)]
+            for part in found:
+                yield part
+            if not await self._next(moved, head, turn.name):
+                yield AnswerPart(len(sent), "", len(sent))
+            await asyncio.sleep(_TEXT_INTERVAL)
+
+    async def _next(self, moved: asyncio.Future[None] | None, head: int, name: str) -> bool:
+        """Wait for more text or a change of the turn; False if there was neither for 15 s."""
+        shown = self._log.live.turns.get(name)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _ALIVE
+        while moved is not None and loop.time() < deadline:
+            news = asyncio.ensure_future(self._log.moved(head))
+            try:
+                await asyncio.wait({moved, news}, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+            head = self._log.progress.revision
+            if moved.done() or self._log.live.turns.get(name) is not shown:
+                return True
+        return moved is None
+
+    def _start(self, turn: Turn) -> None:
+        session = self._log.live.sessions.get(session_of(turn.name))
+        descriptor = self.providers.get(session.provider) if session else None
+        if descriptor is None:
+            return
+        runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name))
+        task = self._tasks.spawn(runner.run(), f"run {turn.name}")
+        self._running[turn.name] = (runner, task)
+        task.add_done_callback(lambda _task: self._ended(turn.name))
+
+    def _ended(self, name: str) -> None:
+        self._running.pop(name, None)
+        self._feeds.drop(name)
+
+    def _provider(self, provider: str) -> Descriptor:
+        descriptor = self.providers.get(provider)
+        if descriptor is None:
+            raise refuse(
+                Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider
+            )
+        return descriptor
+
+
+def lost_tab_hook(feeds: Feeds) -> ServedHook:
+    """What tabs call inside the transaction in which a session loses its tab."""
+
+    def hook(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause) -> None:
+        records.lose_tab(changes, tab, refused, cause, lambda turn: feeds.text(turn).decode())
+
+    return hook
+
+
+def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: str, timeout: timedelta) -> Turn:
+    session = changes.session(order.session)
+    if session is None:
+        raise _unknown_session(order.session)
+    if not (caller.admin or caller.name == session.owner):
+        raise not_owner(session.name, session.owner)
+    known = changes.turn_by_request(session.name, order.request_id)
+    if known is not None:
+        if known.payload_sha256 == order.payload_sha256:
+            return known
+        raise refuse(
+            Reason.REQUEST_ID_REUSED,
+            f"The request id {order.request_id} was used for another prompt; nothing was sent.",
+            request_id=order.request_id,
+            resource=known.name,
+        )
+    if session.ended:
+        raise refuse(
+            Reason.SESSION_RETIRED,
+            f"{session.name} is retired for good. Start another, with conversation_uri to go on.",
+            session=session.name,
+            retire_time=session.retire_time.isoformat() if session.retire_time else "",
+            retire_cause=session.retire_cause.name,
+        )
+    if session.open_turn:
+        raise refuse(
+            Reason.TURN_IN_PROGRESS,
+            f"{session.name} has a turn that has not ended; nothing was sent. Wait for it.",
+            retry_after=1,
+            session=session.name,
+            turn=session.open_turn,
+        )
+    turn = changes.record(
+        Turn(
+            name=name,
+            state=TurnState.PENDING,
+            request_id=order.request_id,
+            prompt_sha256=hashlib.sha256(order.text.encode()).hexdigest(),
+            payload_sha256=order.payload_sha256,
+            create_time=changes.now,
+            expire_time=changes.now + timeout,
+            prompt=order.text,
+            lookup_sha256=lookup_hash(order.text),
+        ),
+        ChangeCause.CLIENT,
+    )
+    changes.record(
+        replace(session, open_turn=name, last_turn=name, expire_time=None, last_active_time=changes.now),
+        ChangeCause.CLIENT,
+    )
+    return turn
+
+
+def _found(known: Session, caller: Principal, provider: str) -> Session:
+    if known.owner != caller.name:
+        raise not_owner(known.name, known.owner)
+    if known.provider != provider:
+        raise refuse(
+            Reason.REQUEST_ID_REUSED,
+            f"{known.name} is a session with {known.provider}, not {provider}; nothing was done.",
+            request_id=known.name,
+            resource=known.name,
+        )
+    return known
+
+
+def _last(found: list[AnswerPart], latest: bytes, turn: Turn) -> list[AnswerPart]:
+    last = found.pop() if found else AnswerPart(len(latest), "", len(latest))
+    return [*found, replace(last, turn=turn, sha256=hashlib.sha256(latest).hexdigest())]
+
+
+def _unknown_session(name: str) -> Refused:
+    return refuse(Reason.SESSION_NOT_FOUND, f"No session {name} is known; nothing was done.", session=name)
