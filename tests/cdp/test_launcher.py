@@ -203,7 +203,9 @@ OURS = BrowserProcess(pid=50, start_time=7, process_group=50, port=9240)
     [
         (ProcessFacts(7, 50, COMMAND), 9240, None),
         (None, 9240, "gone"),
+        (ProcessFacts(7, 50, ()), 9240, "gone"),
         (ProcessFacts(8, 50, COMMAND), 9240, "reused_pid"),
+        (ProcessFacts(8, 50, ()), 9240, "reused_pid"),
         (ProcessFacts(7, 50, (*COMMAND, "--type=renderer")), 9240, "not_a_browser"),
         (ProcessFacts(7, 50, (*COMMAND[:2], "--user-data-dir=/profiles/ab")), 9240, "other_profile"),
         (ProcessFacts(7, 50, (*COMMAND[:2], "--user-data-dir=/profiles")), 9240, "other_profile"),
@@ -326,6 +328,16 @@ async def test_spoilt_record(profile: Path, content: str) -> None:
     """O-125: a record that cannot be read is no process of ours, and the launch goes on without it."""
     (profile / RECORD_FILE).write_text(content)
     assert (read_record(profile), (await refusal(stub(profile, "exit 0"))).cause) == (None, "absorbed")
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**40])
+async def test_impossible_pid(profile: Path, pid: int) -> None:
+    """O-125: a recorded pid that no process can have is nothing to wait for, to signal, or not to launch for."""
+    process = BrowserProcess(pid=pid, start_time=1, process_group=pid, port=1)
+    write_record(profile, process)
+    await end(process, profile)
+    write_record(profile, process)
+    assert (await refusal(stub(profile, "exit 0"))).cause == "absorbed"
 
 
 def test_one_server_per_profile() -> None:

@@ -16,7 +16,7 @@ from tabmuxd.cdp.processes import (
     end_group,
     exit_code,
     read_facts,
-    reap,
+    reap_ended,
     start,
     wait_ended,
 )
@@ -150,7 +150,8 @@ async def launch_or_take_back(options: LaunchOptions, *, known: BrowserProcess |
             launched = await _take_back(survivor, profile, deadline)
             if launched is not None:
                 return launched
-        reap(survivor.pid)
+        if _doubt(survivor, profile) == "gone":
+            await reap_ended(survivor.pid)
     _pass_lock(profile, break_lock=options.break_lock)
     return await _launch(options, profile, deadline)
 
@@ -167,7 +168,7 @@ async def end(process: BrowserProcess, profile_directory: Path, *, timeout: floa
         if not await end_group(process.pid, patience=timeout):
             raise TimeoutError(f"process {process.pid} and its helpers did not end")
     elif reason == "gone":
-        reap(process.pid)
+        await reap_ended(process.pid)
     else:
         raise EndRefused(process, reason)
     if read_record(profile) == process:
@@ -202,7 +203,7 @@ async def _take_back(survivor: BrowserProcess, profile: Path, deadline: float) -
 
 
 async def _launch(options: LaunchOptions, profile: Path, deadline: float) -> Launched:
-    executable = _find_executable(options)
+    executable = find_executable(options)
     forget_process(profile)
     command = arguments(options, profile, executable, as_root=os.geteuid() == 0)
     # Chrome need not know the secrets of this server.
@@ -274,7 +275,7 @@ def _pass_lock(profile: Path, *, break_lock: bool) -> None:
     remove_lock(profile)
 
 
-def _find_executable(options: LaunchOptions) -> str:
+def find_executable(options: LaunchOptions) -> str:
     names: Sequence[str] = _EXECUTABLES if options.executable is None else (str(options.executable),)
     for name in names:
         found = shutil.which(name)

@@ -28,9 +28,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _LOCATE_SECONDS = 5.0
 _OPEN_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-_CLOSE_SECONDS = 2.0
-# With the call before it, shorter than the time a server has to stop.
-_END_SECONDS = 2.0
+# Together shorter than the 5 s that a server has to stop.
+_CLOSE_SECONDS = 1.0
+_END_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Literal
 Doubt = Literal["gone", "reused_pid", "other_group", "not_a_browser", "other_profile", "other_port"]
 
 _PROFILE_FLAG = "--user-data-dir="
+# Of Linux on 64 bits; a number read from a file may be any.
+_LAST_PID = 4194304
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class BrowserProcess:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What /proc tells of a living process."""
+    """What /proc tells of a living process; the command line of one that is about to be gone is empty."""
 
     start_time: int
     process_group: int
@@ -47,10 +49,11 @@ def read_facts(pid: int) -> ProcessFacts | None:
     fields = stat.rpartition(")")[2].split()
     if fields[0] in "ZX":
         return None
+    words = command_line.decode(errors="surrogateescape").rstrip("\0")
     return ProcessFacts(
         start_time=int(fields[19]),
         process_group=int(fields[2]),
-        command_line=tuple(part.decode(errors="surrogateescape") for part in command_line.rstrip(b"\0").split(b"\0")),
+        command_line=tuple(words.split("\0")) if words else (),
     )
 
 
@@ -59,7 +62,7 @@ def doubt(process: BrowserProcess, profile: Path, found: ProcessFacts | None, po
 
     `port` is what the profile's port file says. A `process.port` of 0 was never read, so it fits no port.
     """
-    if found is None:
+    if found is None or (found.start_time == process.start_time and not found.command_line):
         return "gone"
     if found.start_time != process.start_time:
         return "reused_pid"
@@ -100,9 +103,11 @@ def start(arguments: list[str], environment: Mapping[str, str], log: Path) -> in
 
 async def wait_ended(pid: int, seconds: float) -> bool:
     """Whether process `pid` ends within this time; true as well if there is none."""
+    if not 0 < pid <= _LAST_PID:
+        return True
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
         return True
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -129,10 +134,17 @@ def exit_code(pid: int) -> int | None:
     return found.si_status if found else None
 
 
+async def reap_ended(pid: int, limit: float = 5.0) -> None:
+    """Reap a child that is about to be gone: its sockets close, and its command line empties, before it is a zombie."""
+    await wait_ended(pid, limit)
+    reap(pid)
+
+
 def reap(pid: int) -> None:
     """Take note of a child's end, so that it is no zombie; nothing happens if it lives or is no child of ours."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+    if 0 < pid <= _LAST_PID:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 async def end_group(leader: int, *, patience: float, limit: float = 5.0) -> bool:
