@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, cast
 
 import peewee
 
-from tabmuxd.store.errors import StoreLocked
+from tabmuxd.store.errors import StoreFailed, StoreLocked
 from tabmuxd.store.line import Job, Line, Outcome
 from tabmuxd.store.live import Live
 from tabmuxd.store.rows import History
-from tabmuxd.store.schema import is_locked, prepare
+from tabmuxd.store.schema import is_locked, prepare, refusal
 from tabmuxd.store.transaction import Batch, Reader, Transaction, read_history, read_live
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Store:
         """What `work` returns, once it is committed; what it raises, once it is rolled back.
 
         `work` runs on the writer's thread, perhaps twice. Raises StoreBusy, StoreLocked or StoreClosed if it did not
-        run.
+        run, StoreFailed if SQLite failed.
         """
         return cast("T", await self._writes.call(work))
 
@@ -117,7 +117,7 @@ class Store:
         prepare(self._path, busy_timeout=self._busy_timeout)
         database = self._connected()
         try:
-            self._connection = database.connection()
+            self._connection = database.connection()  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
             self._history = read_history(self._connection)
             self._live = read_live(self._connection)
             self._writes.on_loop(self._committed, Batch(self._history, (), self._live))
@@ -130,24 +130,30 @@ class Store:
     def _read_all(self, started: Callable[[], None]) -> None:
         database = self._connected()
         try:
-            connection: sqlite3.Connection = database.connection()
+            connection: sqlite3.Connection = database.connection()  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
             started()
             while jobs := self._reads.take():
                 for job in jobs:
-                    self._reads.on_loop(self._reads.settle, [_read(connection, job)])
+                    outcome = _read(connection, job)
+                    if outcome.error is not None:
+                        outcome = replace(outcome, error=self._told(outcome.error))
+                    self._reads.on_loop(self._reads.settle, [outcome])
         finally:
             database.close()
 
     def _connected(self) -> peewee.SqliteDatabase:
         database = peewee.SqliteDatabase(str(self._path), timeout=self._busy_timeout, pragmas=_PRAGMAS)
-        database.connect()
+        try:
+            database.connect()
+        except peewee.DatabaseError as error:
+            raise refusal(self._path, error) from error
         return database
 
     def _write_group(self, jobs: list[Job[Transaction]]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            told = StoreLocked(self._path) if is_locked(error) else error
+            told = self._told(error)
             self._writes.on_loop(self._writes.settle, [Outcome(job, error=told) for job in jobs])
             return
         transaction = Transaction(self._connection, self._history, self._live)
@@ -170,7 +176,7 @@ class Store:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if len(jobs) == 1:
-            self._writes.on_loop(self._writes.settle, [Outcome(jobs[0], error=failed)])
+            self._writes.on_loop(self._writes.settle, [Outcome(jobs[0], error=self._told(failed))])
             return
         self._regroup_count += 1
         for job in jobs:
@@ -179,6 +185,13 @@ class Store:
     def _commit(self) -> None:
         """Commit: what was written before is lost until this returns, and safe once it has. For tests to wrap."""
         self._connection.execute("COMMIT")
+
+    def _told(self, error: BaseException) -> BaseException:
+        if not isinstance(error, sqlite3.Error):
+            return error
+        told = StoreLocked(self._path) if is_locked(error) else StoreFailed(self._path, str(error))
+        told.__cause__ = error
+        return told
 
     def _publish(self, batch: Batch, outcomes: list[Outcome[Transaction]]) -> None:
         self._history = batch.history
@@ -198,7 +211,9 @@ def _written(transaction: Transaction, job: Job[Transaction]) -> Outcome[Transac
     try:
         return Outcome(job, job.work(transaction))
     except BaseException as error:  # noqa: BLE001 - goes to the caller; a thread that dies would leave all waiting
-        return Outcome(job, error=error, spoiled=transaction.write_count != before)
+        # SQLite may have rolled back by itself, after an error of its own.
+        spoiled = transaction.write_count != before or isinstance(error, sqlite3.Error)
+        return Outcome(job, error=error, spoiled=spoiled)
 
 
 def _read(connection: sqlite3.Connection, job: Job[Reader]) -> Outcome[Reader]:

@@ -32,6 +32,15 @@ class StoreClosed(StoreError):
         super().__init__("the store is not open; nothing was done")
 
 
+class StoreFailed(StoreError):
+    """SQLite could not do it: the disk is full, say; nothing of it was kept. Its cause is the error of SQLite."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"the store {path} failed ({problem}); nothing of it was kept")
+        self.path = path
+        self.problem = problem
+
+
 class StoreRefused(StoreError):
     """The store cannot be opened; nothing in it was changed.
 

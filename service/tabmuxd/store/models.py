@@ -5,8 +5,9 @@ They describe the newest schema; `migrations/` has the way there, which a test c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import peewee
 
@@ -16,7 +17,7 @@ from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.names import browser_of, id_of, session_of
 from tabmuxd.resources.session import Session, Turn
 from tabmuxd.resources.tab import Tab
-from tabmuxd.store.codec import Cell, Codec
+from tabmuxd.store.codec import Cell, Codec, Column
 
 R = TypeVar("R", bound=Resource)
 
@@ -77,9 +78,10 @@ class Table(Generic[R]):
     codec: Codec[R]
     model: type[peewee.Model]
 
-    def __getitem__(self, column: str) -> peewee.Field:
+    def __getitem__(self, column: str) -> peewee.Field[object]:
         """The column of this name, to write queries with."""
-        return self.model._meta.fields[column]  # noqa: SLF001 - peewee's documented place for it
+        field: peewee.Field[object] = self.model._meta.fields[column]  # noqa: SLF001 - peewee's documented place for it
+        return field
 
     def cells(self, resource: R) -> dict[str, Cell]:
         """The columns of `resource`, all but `created`."""
@@ -102,14 +104,15 @@ def has_ended(resource: Resource) -> bool:
     return not isinstance(resource, Browser) and resource.ended
 
 
+def field_of(column: Column) -> peewee.Field[object]:
+    """The column as peewee writes it; the name is the key."""
+    field_type: Callable[..., peewee.Field[Any]] = peewee.TextField if column.text else peewee.BigIntegerField
+    return field_type(null=column.null, primary_key=column.name == "name")
+
+
 def _table(kind: type[R], name: str, *indexes: tuple[tuple[str, ...], bool]) -> Table[R]:
     codec = Codec(kind)
-    fields: dict[str, object] = {
-        column.name: (peewee.TextField if column.text else peewee.BigIntegerField)(
-            primary_key=column.name == "name", null=column.null
-        )
-        for column in codec.columns
-    }
+    fields: dict[str, object] = {column.name: field_of(column) for column in codec.columns}
     fields["id"] = peewee.TextField()
     fields["parent"] = peewee.TextField()
     fields["created"] = peewee.BigIntegerField(unique=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import peewee
 from playhouse.migrations import Runner
 
-from tabmuxd.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTooNew
+from tabmuxd.store.errors import StoreDamaged, StoreError, StoreLocked, StoreRefused, StoreTooNew
 from tabmuxd.store.models import HistoryModel
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -44,7 +44,7 @@ def _create(path: Path, migrations: Path, busy_timeout: float) -> None:
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     unfinished.chmod(0o600)
     with _database(unfinished, busy_timeout) as database:
-        database.execute_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
+        database.execute_sql(f"PRAGMA application_id = {_APPLICATION_ID}")  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
         Runner(database, str(migrations)).up()
         with database.bind_ctx([HistoryModel]):
             HistoryModel.insert(id=1, history_id=str(uuid.uuid4()), head=0, compact_revision=0).execute()
@@ -64,7 +64,7 @@ def _migrate(path: Path, migrations: Path, busy_timeout: float) -> None:
             if _first(database, "SELECT count(*) FROM history WHERE id = 1") != 1:
                 raise StoreDamaged(path, "has lost the row that counts its revisions")
     except peewee.DatabaseError as error:
-        raise _told(path, error) from error
+        raise refusal(path, error) from error
 
 
 def _check_header(path: Path) -> None:
@@ -84,19 +84,27 @@ def _check_whole(path: Path, database: peewee.SqliteDatabase) -> None:
         raise StoreDamaged(path, f"is damaged ({found})")
 
 
-def _told(path: Path, error: peewee.DatabaseError) -> StoreError:
-    if is_locked(error.__cause__ or error):
+def refusal(path: Path, error: peewee.DatabaseError) -> StoreError:
+    """What to say of a file that cannot be opened because of `error`."""
+    cause = error.__context__  # peewee 4.5 wraps the error of SQLite in one of its own
+    if is_locked(cause):
         return StoreLocked(path)
-    return StoreDamaged(path, f"is damaged ({error})")
+    if isinstance(cause, sqlite3.Error) and _code(cause) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return StoreDamaged(path, f"is damaged ({error})")
+    return StoreRefused(path, f"cannot be opened ({error})")
 
 
-def is_locked(error: BaseException) -> bool:
+def is_locked(error: BaseException | None) -> bool:
     """Whether SQLite says that somebody else holds the file."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    return isinstance(error, sqlite3.Error) and _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without what an extended code adds
 
 
 def _first(database: peewee.SqliteDatabase, sql: str) -> object:
-    return database.execute_sql(sql).fetchone()[0]
+    return database.execute_sql(sql).fetchone()[0]  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
 
 
 @contextmanager

@@ -27,7 +27,8 @@ class Parameter(peewee.Node):
 
     def __sql__(self, context: peewee.Context) -> peewee.Context:
         """Stand for the value, with the name in its place."""
-        return context.value(self._name, converter=False)
+        value: peewee.Context = context.value(self._name, converter=False)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

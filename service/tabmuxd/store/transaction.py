@@ -63,8 +63,8 @@ class Reader:
     ) -> Iterator[tuple[int, R]]:
         """Revision of creation and resource, in that order, of all created after `after`.
 
-        `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others. `brief`: prompts
-        and answers are left out.
+        `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others.
+        `brief`: prompts and answers are left out.
         """
         of_kind = statements_of(kind)
         statement = of_kind.pages[bool(parent), ended is not None, brief]

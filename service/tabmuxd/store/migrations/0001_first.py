@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import peewee
 from playhouse.migrate import SchemaMigrator
 
@@ -81,7 +84,7 @@ def up(migrator: SchemaMigrator, database: peewee.SqliteDatabase) -> None:
             table_name = "requests"
             primary_key = peewee.CompositeKey("principal", "method", "request_id")
 
-    models = [History, Event, Request, *(_resource_model(name) for name in _TEXTS)]
+    models: list[type[peewee.Model]] = [History, Event, Request, *(_resource_model(name) for name in _TEXTS)]
     with database.bind_ctx(models):
         database.create_tables(models)
 
@@ -96,7 +99,11 @@ def _resource_model(table_name: str) -> type[peewee.Model]:
             {"table_name": table_name, "indexes": ((("ended", "created"), False), *_INDEXES.get(table_name, ()))},
         ),
     }
-    for field_type, columns in ((peewee.TextField, _TEXTS), (peewee.BigIntegerField, _INTEGERS)):
+    makers: tuple[tuple[Callable[..., peewee.Field[Any]], dict[str, str]], ...] = (
+        (peewee.TextField, _TEXTS),
+        (peewee.BigIntegerField, _INTEGERS),
+    )
+    for field_type, columns in makers:
         for column in columns[table_name].split():
             fields[column.removesuffix("?")] = field_type(null=column.endswith("?"))
     return type(table_name, (peewee.Model,), fields)
