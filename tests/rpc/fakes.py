@@ -1,0 +1,244 @@
+"""Scripted parts below the edge, and a real server over them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
+from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
+from tabmuxd.events.filters import WatchFilter
+from tabmuxd.events.watch import WatchStart
+from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCounts
+from tabmuxd.resources.event import Progress
+from tabmuxd.resources.orders import (
+    NavigationOrder,
+    OpenedTab,
+    PromptOrder,
+    SessionOrder,
+    TabFilter,
+    TabOrder,
+    TabUpdate,
+)
+from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
+from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Tab, TabOrigin, TabState
+from tabmuxd.rpc.domain import ServerInfo
+from tabmuxd.rpc.server import RpcServer
+
+if TYPE_CHECKING:
+    from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub
+    from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+HISTORY = "7a3c1f0e-0000-4000-8000-000000000001"
+TAB = Tab(
+    "browsers/main/tabs/k3v9x2m7qd", TabState.READY, TabOrigin.MANAGED, "local", NOW, NOW, revision=3, update_time=NOW
+)
+SESSION = Session(
+    "sessions/s1", SessionState.ACTIVE, "chatgpt", "1", "local", NOW, NOW, browser="browsers/main", revision=4
+)
+TURN = Turn(
+    "sessions/s1/turns/k3v9x2m7qd", TurnState.SUCCEEDED, "r1", "0" * 64, "1" * 64, NOW, NOW,
+    answer_markdown="42", answer_size_bytes=2, revision=5,
+)  # fmt: skip
+NAVIGATION = Navigation(NavigationOutcome.REACHED, LoadMilestone.LOADED, 200)
+BROWSER = Browser("browsers/main", BrowserState.ACTIVE, Ownership.LAUNCHED, generation=1)
+COUNTS = TabCounts(managed_count=1)
+
+Call = tuple[object, ...]
+
+
+@dataclass
+class Below:
+    """What the fakes were asked, and what they raise or wait for before they answer."""
+
+    calls: list[Call] = field(default_factory=list)
+    error: BaseException | None = None
+    gate: asyncio.Event | None = None
+    entered: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def asked(self, *call: object) -> None:
+        self.calls.append(call)
+        self.entered.set()
+        if self.error is not None:
+            raise self.error
+        if self.gate is not None:
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+
+
+@dataclass
+class FakeTabs:
+    """Tabs that answer with `TAB`, and lists with what they hold."""
+
+    below: Below
+    tabs: list[tuple[int, Tab]] = field(default_factory=lambda: [(1, TAB)])
+    opened: OpenedTab = field(default_factory=lambda: OpenedTab(TAB, NAVIGATION))
+    foreign: list[tuple[str, str]] = field(default_factory=list)
+    known: list[tuple[Browser, TabCounts]] = field(default_factory=lambda: [(BROWSER, COUNTS)])
+
+    async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
+        await self.below.asked("create", caller.name, order)
+        return self.opened
+
+    async def get(self, name: str) -> Tab:
+        await self.below.asked("get", name)
+        return TAB
+
+    async def list(self, tab_filter: TabFilter, *, after: int, count: int) -> Sequence[tuple[int, Tab]]:
+        await self.below.asked("list", tab_filter, after, count)
+        return [entry for entry in self.tabs if entry[0] > after][:count]
+
+    def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
+        return [target for target in self.foreign if browser in ("", target[0])]
+
+    async def update(self, caller: Principal, update: TabUpdate) -> Tab:
+        await self.below.asked("update", caller.name, update)
+        return TAB
+
+    async def close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
+        await self.below.asked("close", caller.name, name, lease, force)
+        return TAB
+
+    async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
+        await self.below.asked("activate", caller.name, name, lease)
+        return TAB
+
+    async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
+        await self.below.asked("navigate", caller.name, order)
+        return TAB, NAVIGATION
+
+    def browser(self, name: str) -> tuple[Browser, TabCounts]:
+        self.below.calls.append(("browser", name))
+        return BROWSER, COUNTS
+
+    def browsers(self) -> Sequence[tuple[Browser, TabCounts]]:
+        return self.known
+
+
+@dataclass(frozen=True)
+class Part:
+    offset_bytes: int
+    text: str
+    size_bytes: int
+    turn: Turn | None = None
+    sha256: str = ""
+
+
+@dataclass
+class FakeWebAi:
+    """Sessions and turns that answer with `SESSION` and `TURN`."""
+
+    below: Below
+    parts: list[Part] = field(default_factory=lambda: [Part(0, "4", 1, TURN), Part(1, "2", 2, TURN, "ab")])
+
+    async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
+        await self.below.asked("create_session", caller.name, order)
+        return SESSION, True
+
+    async def get_session(self, name: str) -> Session:
+        await self.below.asked("get_session", name)
+        return SESSION
+
+    async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
+        await self.below.asked("send_prompt", caller.name, order)
+        return TURN
+
+    async def get_turn(self, name: str) -> Turn:
+        self.below.calls.append(("get_turn", name))
+        return TURN
+
+    async def wait_turn(self, name: str, *, max_wait: timedelta, after_revision: int) -> Turn:
+        await self.below.asked("wait_turn", name, max_wait, after_revision)
+        return TURN
+
+    async def stream_answer(self, name: str, *, known_size_bytes: int, known_sha256: str) -> AsyncGenerator[Part, None]:
+        for part in self.parts:
+            yield part
+        await self.below.asked("stream_answer", name, known_size_bytes, known_sha256)
+
+    async def cancel_turn(self, caller: Principal, name: str) -> Turn:
+        await self.below.asked("cancel_turn", caller.name, name)
+        return TURN
+
+
+@dataclass
+class FakeEvents:
+    """A log whose watches give `replies`, and then wait."""
+
+    below: Below
+    replies: list[bytes] = field(default_factory=list)
+    progress: Progress = field(default_factory=lambda: Progress(HISTORY, 9))
+    open_count: int = 0
+
+    async def watch(
+        self, start: WatchStart, wanted: WatchFilter, *, bookmark_interval: timedelta
+    ) -> AsyncGenerator[bytes, None]:
+        self.open_count += 1
+        try:
+            for reply in self.replies:
+                yield reply
+            await self.below.asked("watch", start, wanted, bookmark_interval)
+        finally:
+            self.open_count -= 1
+
+
+@dataclass
+class Served:
+    """A server, what lies below it, and the stubs of a client."""
+
+    socket: Path
+    server: RpcServer
+    below: Below
+    tabs: FakeTabs
+    web_ai: FakeWebAi
+    events: FakeEvents
+    channel: grpc.aio.Channel
+
+    @property
+    def tab_service(self) -> TabServiceAsyncStub:
+        return TabServiceStub(self.channel)
+
+    @property
+    def web_ai_service(self) -> WebAiServiceAsyncStub:
+        return WebAiServiceStub(self.channel)
+
+
+@asynccontextmanager
+async def serving(
+    *, max_watch_count: int = 256, write_timeout: timedelta = timedelta(seconds=60)
+) -> AsyncIterator[Served]:
+    """Serve fakes on a socket in a directory of its own."""
+    below = Below()
+    tabs, web_ai, events = FakeTabs(below), FakeWebAi(below), FakeEvents(below)
+    base = Path(tempfile.mkdtemp(prefix="tm"))
+    socket = base / "state" / "tabmuxd.sock"
+    try:
+        async with (
+            RpcServer(
+                socket,
+                ServerInfo("1.2.3"),
+                tabs,
+                web_ai,
+                events,
+                max_watch_count=max_watch_count,
+                write_timeout=write_timeout,
+            ) as server,
+            grpc.aio.insecure_channel(f"unix://{socket}", options=[("grpc.http2.bdp_probe", 0)]) as channel,
+        ):
+            yield Served(socket, server, below, tabs, web_ai, events, channel)
+    finally:
+        shutil.rmtree(base)

@@ -1,0 +1,240 @@
+"""Every method of both services, over a real socket."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import sha256
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_status import rpc_status
+from tabmux.v1 import tab_service_pb2 as tab_pb
+from tabmux.v1 import web_ai_service_pb2 as ai_pb
+from tabmux.v1.prompt_pb2 import Prompt
+from tabmuxd import wire
+from tabmuxd.events.filters import session_filter, tab_filter
+from tabmuxd.events.watch import Start
+from tabmuxd.resources.event import Progress
+from tabmuxd.resources.orders import (
+    NavigationOrder,
+    OpenedTab,
+    PromptOrder,
+    SessionOrder,
+    TabFilter,
+    TabOrder,
+    TabUpdate,
+)
+
+from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, NAVIGATION, SESSION, TAB, TURN, Call, Served
+
+SERVICES = (
+    tab_pb.DESCRIPTOR.services_by_name["TabService"],
+    ai_pb.DESCRIPTOR.services_by_name["WebAiService"],
+)
+METHODS: dict[str, MethodDescriptor] = {method.name: method for service in SERVICES for method in service.methods}
+
+PROGRESS = wire.progress_message(Progress(HISTORY, 9))
+FULL_TURN = wire.turn_message(TURN, with_answer=True)
+BARE_TURN = wire.turn_message(TURN, with_answer=False)
+PROMPT = ai_pb.SendPromptRequest(parent=SESSION.name, prompt=Prompt(text="why?"), request_id="job-1")
+HASH = "0" * 64
+NAVIGATION_ORDER = NavigationOrder(TAB.name, "https://example.com/", milestone_timeout=timedelta(minutes=2))
+
+# Request; what was asked below; responses.
+Case = tuple[Message, list[Call], list[Message]]
+CASES: dict[str, Case] = {
+    "GetServerInfo": (
+        tab_pb.GetServerInfoRequest(),
+        [],
+        [
+            tab_pb.GetServerInfoResponse(
+                version="1.2.3", principal="local", scopes=["admin", "ai", "drive", "read"], progress=PROGRESS
+            )
+        ],
+    ),
+    "GetBrowser": (
+        tab_pb.GetBrowserRequest(name=BROWSER.name),
+        [("browser", BROWSER.name)],
+        [tab_pb.GetBrowserResponse(browser=wire.browser_message(BROWSER, COUNTS))],
+    ),
+    "ListBrowsers": (
+        tab_pb.ListBrowsersRequest(),
+        [],
+        [tab_pb.ListBrowsersResponse(browsers=[wire.browser_message(BROWSER, COUNTS)], progress=PROGRESS)],
+    ),
+    "CreateTab": (
+        tab_pb.CreateTabRequest(uri="https://example.com/"),
+        [
+            (
+                "create",
+                "local",
+                TabOrder(
+                    uri="https://example.com/",
+                    payload_sha256=sha256(
+                        tab_pb.CreateTabRequest(uri="https://example.com/").SerializeToString()
+                    ).hexdigest(),
+                ),
+            )
+        ],
+        [
+            tab_pb.CreateTabResponse(tab=wire.tab_message(TAB), navigation=wire.navigation_message(NAVIGATION)),
+        ],
+    ),
+    "GetTab": (
+        tab_pb.GetTabRequest(name=TAB.name),
+        [("get", TAB.name)],
+        [tab_pb.GetTabResponse(tab=wire.tab_message(TAB))],
+    ),
+    "ListTabs": (
+        tab_pb.ListTabsRequest(),
+        [("list", TabFilter(), 0, 51)],
+        [tab_pb.ListTabsResponse(tabs=[wire.tab_message(TAB)], progress=PROGRESS)],
+    ),
+    "UpdateTab": (
+        tab_pb.UpdateTabRequest(name=TAB.name, pinned=False, labels={"a": ""}),
+        [("update", "local", TabUpdate(TAB.name, pinned=False, labels={"a": ""}))],
+        [tab_pb.UpdateTabResponse(tab=wire.tab_message(TAB))],
+    ),
+    "CloseTab": (
+        tab_pb.CloseTabRequest(name=TAB.name, force=True),
+        [("close", "local", TAB.name, "", True)],
+        [tab_pb.CloseTabResponse(tab=wire.tab_message(TAB))],
+    ),
+    "ActivateTab": (
+        tab_pb.ActivateTabRequest(name=TAB.name),
+        [("activate", "local", TAB.name, "")],
+        [tab_pb.ActivateTabResponse(tab=wire.tab_message(TAB))],
+    ),
+    "NavigateTab": (
+        tab_pb.NavigateTabRequest(name=TAB.name, uri="https://example.com/", milestone_timeout=Duration(seconds=600)),
+        [
+            (
+                "navigate",
+                "local",
+                NavigationOrder(TAB.name, "https://example.com/", milestone_timeout=timedelta(minutes=2)),
+            )
+        ],
+        [tab_pb.NavigateTabResponse(tab=wire.tab_message(TAB), navigation=wire.navigation_message(NAVIGATION))],
+    ),
+    "WatchTabs": (
+        tab_pb.WatchTabsRequest(parent="browsers/-"),
+        [("watch", Start.NOW, tab_filter(), timedelta(seconds=15))],
+        [tab_pb.WatchTabsResponse(progress=PROGRESS)],
+    ),
+    "CreateSession": (
+        ai_pb.CreateSessionRequest(provider="chatgpt", session_id="s1"),
+        [("create_session", "local", SessionOrder("chatgpt", session_id="s1", group="chatgpt"))],
+        [ai_pb.CreateSessionResponse(session=wire.session_message(SESSION), created=True)],
+    ),
+    "GetSession": (
+        ai_pb.GetSessionRequest(name=SESSION.name),
+        [("get_session", SESSION.name)],
+        [ai_pb.GetSessionResponse(session=wire.session_message(SESSION))],
+    ),
+    "SendPrompt": (
+        PROMPT,
+        [
+            (
+                "send_prompt",
+                "local",
+                PromptOrder(
+                    SESSION.name,
+                    "why?",
+                    "job-1",
+                    sha256(
+                        ai_pb.SendPromptRequest(parent=SESSION.name, prompt=Prompt(text="why?")).SerializeToString()
+                    ).hexdigest(),
+                ),
+            )
+        ],
+        [ai_pb.SendPromptResponse(turn=FULL_TURN)],
+    ),
+    "GetTurn": (
+        ai_pb.GetTurnRequest(name=TURN.name),
+        [("get_turn", TURN.name)],
+        [ai_pb.GetTurnResponse(turn=FULL_TURN)],
+    ),
+    "WaitTurn": (
+        ai_pb.WaitTurnRequest(name=TURN.name, after_revision=2),
+        [("wait_turn", TURN.name, timedelta(seconds=30), 2)],
+        [ai_pb.WaitTurnResponse(turn=FULL_TURN)],
+    ),
+    "StreamAnswer": (
+        ai_pb.StreamAnswerRequest(name=TURN.name, known_size_bytes=1, known_sha256=HASH),
+        [("stream_answer", TURN.name, 1, HASH)],
+        [
+            ai_pb.StreamAnswerResponse(text="4", size_bytes=1, turn=BARE_TURN),
+            ai_pb.StreamAnswerResponse(offset_bytes=1, text="2", size_bytes=2, turn=BARE_TURN, sha256="ab"),
+        ],
+    ),
+    "CancelTurn": (
+        ai_pb.CancelTurnRequest(name=TURN.name),
+        [("cancel_turn", "local", TURN.name)],
+        [ai_pb.CancelTurnResponse(turn=FULL_TURN)],
+    ),
+    "WatchSessions": (
+        ai_pb.WatchSessionsRequest(with_tabs=True, bookmark_interval=Duration(nanos=1)),
+        [("watch", Start.NOW, session_filter(with_tabs=True), timedelta(seconds=1))],
+        [ai_pb.WatchSessionsResponse(progress=PROGRESS)],
+    ),
+}
+
+
+async def responses(
+    served: Served, method: str, request: Message, *, authorization: str | None = None
+) -> list[Message]:
+    """All responses of a call of either service."""
+    stub = served.tab_service if method in SERVICES[0].methods_by_name else served.web_ai_service
+    behaviour = getattr(stub, method)
+    metadata = [] if authorization is None else [("authorization", authorization)]
+    argument = iter([request]) if METHODS[method].client_streaming else request
+    call = behaviour(argument, metadata=metadata)
+    return [response async for response in call] if METHODS[method].server_streaming else [await call]
+
+
+@pytest.mark.parametrize("method", CASES)
+async def test_built(served: Served, method: str) -> None:
+    """A method that is built converts its request, makes one call below, and converts the answer."""
+    request, asked, expected = CASES[method]
+    served.events.replies = [message.SerializeToString() for message in expected]
+    found = await responses(served, method, request)
+    assert (found, served.below.calls) == (expected, asked)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - CASES.keys()))
+async def test_not_built(served: Served, method: str) -> None:
+    """Every other method of the contract is UNIMPLEMENTED, names itself, and has no details."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await responses(served, method, GetMessageClass(METHODS[method].input_type)())
+    status = rpc_status.from_call(caught.value)
+    assert (caught.value.code(), status.message.split()[0], list(status.details)) == (
+        grpc.StatusCode.UNIMPLEMENTED, method, [],
+    )  # fmt: skip
+    assert served.below.calls == []
+
+
+async def test_address_without_navigation(served: Served) -> None:
+    """A tab that was opened without an address has no navigation in its answer."""
+    served.tabs.opened = OpenedTab(TAB, None)
+    response = await served.tab_service.CreateTab(tab_pb.CreateTabRequest())
+    assert response == tab_pb.CreateTabResponse(tab=wire.tab_message(TAB))
+
+
+async def test_principal_is_passed(served: Served) -> None:
+    """A program that names itself is the principal that the domain is asked for (O-7)."""
+    await served.tab_service.ActivateTab(
+        tab_pb.ActivateTabRequest(name=TAB.name), metadata=[("authorization", "Local night-report")]
+    )
+    assert served.below.calls == [("activate", "local/night-report", TAB.name, "")]
+
+
+async def test_server_info_of_a_program(served: Served) -> None:
+    """GetServerInfo tells a program its name and its scopes, which lack `admin` (O-4, O-7)."""
+    response = await served.tab_service.GetServerInfo(
+        tab_pb.GetServerInfoRequest(), metadata=[("authorization", "Local a")]
+    )
+    assert (response.principal, list(response.scopes)) == ("local/a", ["ai", "drive", "read"])
