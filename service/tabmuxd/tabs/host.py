@@ -226,7 +226,11 @@ class BrowserHost:
         browser = changes.record(replace(browser, state=BrowserState.ACTIVE), ChangeCause.BROWSER)
         kept: list[Tab] = []
         for tab in changes.tabs(self.name):
-            if (tab.name in self._opening and not another) or (tab.state is TabState.OPENING and not another) or (tab.target_id in live and tab.browser_generation == browser.generation):
+            if (
+                (tab.name in self._opening and not another)
+                or (tab.state is TabState.OPENING and not another)
+                or (tab.target_id in live and tab.browser_generation == browser.generation)
+            ):
                 kept.append(tab)
             else:
                 why = ChangeCause.BROWSER if another else ChangeCause.PERSON

@@ -120,16 +120,20 @@ class Tabs:
         task = await self._admit(caller.name, order, lambda _changes, tab: tab)
         if isinstance(task, OpenedTab):
             return task
-        opened = await asyncio.shield(task)
-        if order.activate and opened.tab.state is TabState.READY:
-            with contextlib.suppress(Refused):
-                return replace(opened, tab=await self.activate(caller, opened.tab.name, lease=""))
-        return opened
+        return await self._settled(task, order)
 
     async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
         """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY."""
         task = await self._admit(owner, order, ready)
-        return task if isinstance(task, OpenedTab) else await asyncio.shield(task)
+        return task if isinstance(task, OpenedTab) else await self._settled(task, order)
+
+    async def _settled(self, task: asyncio.Task[OpenedTab], order: TabOrder) -> OpenedTab:
+        """What was opened, brought to the front if that was asked; `front` tells whether it is there."""
+        opened = await asyncio.shield(task)
+        if order.activate and opened.tab.state is TabState.READY:
+            with contextlib.suppress(Refused):
+                return replace(opened, tab=await self._bring_to_front(opened.tab))
+        return opened
 
     async def _admit(self, owner: str, order: TabOrder, ready: Ready) -> asyncio.Task[OpenedTab] | OpenedTab:
         uri = check_address(order.uri)
@@ -230,16 +234,18 @@ class Tabs:
         """Bring a tab to the front; `front` tells what was seen in front afterwards."""
         tab = await self._judged(caller, name, lease)
         async with self._in_line(tab.name):
-            tab = await self._judged(caller, name, lease)
-            host = self._hosts[tab.browser_name]
-            page = await host.page(tab.name, timeout=_PAGE_WAIT)
-            targets = host.connected()
-            try:
-                await targets.activate(page.session.target_id, timeout=COMMAND_TIMEOUT)
-                front = await targets.front(timeout=COMMAND_TIMEOUT)
-            except CdpError as error:
-                raise faults.of_look(error, tab.name, host.name) from error
-            return await self._log.change(lambda changes: _record_front(changes, tab, front))
+            return await self._bring_to_front(await self._judged(caller, name, lease))
+
+    async def _bring_to_front(self, tab: Tab) -> Tab:
+        host = self._hosts[tab.browser_name]
+        page = await host.page(tab.name, timeout=_PAGE_WAIT)
+        targets = host.connected()
+        try:
+            await targets.activate(page.session.target_id, timeout=COMMAND_TIMEOUT)
+            front = await targets.front(timeout=COMMAND_TIMEOUT)
+        except CdpError as error:
+            raise faults.of_look(error, tab.name, host.name) from error
+        return await self._log.change(lambda changes: _record_front(changes, tab, front))
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
         """Take a tab to an address; only a navigation that surely failed raises."""

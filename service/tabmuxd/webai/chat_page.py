@@ -34,6 +34,7 @@ class ChatPage:
         self._descriptor = descriptor
         self._changed = asyncio.Event()
         self._last_look = 0.0
+        self._world: tuple[str, int] | None = None
         self._stop: list[Callable[[], None]] = [
             page.session.on("Runtime.bindingCalled", self._binding_called),
             page.on_change(self._changed.set),
@@ -98,7 +99,7 @@ class ChatPage:
 
     async def _run(self, expression: str, *, gesture: bool = False) -> object:
         """Value of an expression in the world of the page script, which is put in where it is not there yet."""
-        world = await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT)
+        world = await self._present_world()
         value, missing = await self._evaluate(expression, world, gesture=gesture)
         if missing:
             await self.page.call(
@@ -110,6 +111,14 @@ class ChatPage:
         if missing:
             raise PageNotAnswering
         return value
+
+    async def _present_world(self) -> int:
+        """The world of the page script in the present document, asked for once a document."""
+        document = self.page.documents.current
+        loader_id = document.loader_id if document else ""
+        if self._world is None or not loader_id or self._world[0] != loader_id:
+            self._world = (loader_id, await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT))
+        return self._world[1]
 
     async def _evaluate(
         self, expression: str, world: int, *, gesture: bool, guarded: bool = True
@@ -124,6 +133,7 @@ class ChatPage:
             )
         except ProtocolError as error:
             # The document was replaced, and its world with it: nothing is known of the expression.
+            self._world = None
             raise PageNotAnswering from error
         if "exceptionDetails" in reply:
             raise PageNotAnswering

@@ -146,6 +146,7 @@ class TurnRunner:
                 browser=session.browser,
                 uri=session.conversation_uri or self._descriptor.start_uri,
                 group=session.new_tab_group or session.provider,
+                activate=session.new_tab_activate,
                 until=LoadMilestone.DOM_CONTENT_LOADED,
             )
             opened = await self._around.tabs.open_for(
