@@ -1,6 +1,7 @@
 """A real server on a Unix socket whose replies the tests write."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -59,6 +60,11 @@ def duration(time: timedelta) -> Duration:
     message = Duration()
     message.FromTimedelta(time)
     return message
+
+
+def sha(text: str) -> str:
+    """Hash of a text as it stands on the wire."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class ScriptedServer:

@@ -31,16 +31,11 @@ from tabmux.v1.web_ai_service_pb2 import (
     StreamAnswerResponse,
 )
 
-from tests.clients.python.scripted import Refuse, Script, ScriptedServer, Step
+from tests.clients.python.scripted import Refuse, Script, ScriptedServer, Step, sha
 
 NAME = "sessions/s/turns/t"
 RUNNING = Turn(name=NAME, state=Turn.STATE_RUNNING)
 DONE = Turn(name=NAME, state=Turn.STATE_SUCCEEDED)
-
-
-def sha(text: str) -> str:
-    """Hash as it stands on the wire."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def piece(offset: int, text: str, turn: Turn | None = None, whole: str | None = None) -> StreamAnswerResponse:
@@ -182,16 +177,14 @@ async def test_refused_stream(server: ScriptedServer, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "session", "session_id", "request_id"),
+    ("key", "session", "session_id"),
     [
-        ("job-7", None, "job-7", "job-7"),
-        ("Job:7", "standup", "standup", "Job:7"),
-        ("Job:7", "sessions/standup", "standup", "Job:7"),
+        ("job-7", None, "job-7"),
+        ("Job:7", "standup", "standup"),
+        ("Job:7", "sessions/standup", "standup"),
     ],
 )
-async def test_key(
-    server: ScriptedServer, client: Client, key: str, session: str | None, session_id: str, request_id: str
-) -> None:
+async def test_key(server: ScriptedServer, client: Client, key: str, session: str | None, session_id: str) -> None:
     """A key names the turn, and the session too unless that has a name: the same call finds the same turn."""
     server.script("CreateSession", [CreateSessionResponse(session=Session(name=f"sessions/{session_id}"))])
     server.script("SendPrompt", [SendPromptResponse(turn=RUNNING)])
@@ -199,7 +192,7 @@ async def test_key(
     assert answer.name == NAME
     assert server.requests("CreateSession") == [CreateSessionRequest(provider="chatgpt", session_id=session_id)]
     assert server.requests("SendPrompt") == [
-        SendPromptRequest(parent=f"sessions/{session_id}", prompt=Prompt(text="hi"), request_id=request_id),
+        SendPromptRequest(parent=f"sessions/{session_id}", prompt=Prompt(text="hi"), request_id=key),
     ]
 
 

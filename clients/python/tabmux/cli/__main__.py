@@ -1,0 +1,7 @@
+"""`python -m tabmux.cli`."""
+
+import sys
+
+from tabmux.cli import main
+
+sys.exit(main())

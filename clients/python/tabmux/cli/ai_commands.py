@@ -1,0 +1,95 @@
+"""Commands about conversations with web AI providers."""
+
+import argparse
+import asyncio
+from contextlib import aclosing
+
+from tabmux.ai import Answer
+from tabmux.cli.events import print_changes
+from tabmux.cli.exits import Exit
+from tabmux.cli.failures import RefusedError
+from tabmux.cli.growing import GrowingText
+from tabmux.cli.output import Output
+from tabmux.cli.text import harmless_line
+from tabmux.client import Client
+from tabmux.names import id_of
+from tabmux.statuses import turn_failed
+from tabmux.v1.session_pb2 import Turn
+
+
+async def query(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Send a prompt, and print its answer as it grows; without a terminal once, at the end."""
+    session = await client.start_session(arguments.provider, arguments.session or arguments.key)
+    if arguments.new and not session.created:
+        raise RefusedError(
+            f"the session {id_of(session.name)} exists; the prompt was not sent",
+            "leave out --new to go on with it, or give another --session",
+        )
+    try:
+        answer = await session.ask(arguments.prompt, key=arguments.key, answer_timeout=arguments.answer_timeout)
+    except asyncio.CancelledError:
+        output.note(f"\nIt is not known whether the prompt was sent. To see: tabmux ai watch {id_of(session.name)}")
+        raise
+    return await _follow(answer, output)
+
+
+async def watch(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Print the answer of a turn; without one, changes of sessions and turns."""
+    if arguments.turn is None:
+        await print_changes(client, "sessions", arguments.since, "tabmux ai watch", output)
+        return Exit.OK
+    return await _follow(client.answer(await _turn_name(client, arguments.turn)), output)
+
+
+async def _turn_name(client: Client, given: str) -> str:
+    """Name of a turn, from its name, or from a session: its open turn, or else its last one."""
+    if "/turns/" in given:
+        return given
+    session = await client.session(given).get()
+    if name := session.open_turn or session.last_turn:
+        return name
+    raise RefusedError(f"the session {id_of(session.name)} has no turn yet", "send a prompt with `tabmux ai query`")
+
+
+async def _follow(answer: Answer, output: Output) -> Exit:
+    """Print an answer to its end. Raises `TurnFailed` if the turn did not succeed."""
+    growing = GrowingText() if output.terminal and not output.as_json else None
+    ended: Turn | None = None
+    try:
+        async with aclosing(aiter(answer)) as parts:
+            async for part in parts:
+                if growing is not None:
+                    output.text(growing.update(part.text))
+                if part.turn is not None:
+                    ended = part.turn
+                    _tell_wait(part.turn, output)
+    except asyncio.CancelledError:
+        output.note(f"\nThe turn goes on. To pick it up again: tabmux ai watch {answer.name}")
+        raise
+    if ended is None:
+        raise AssertionError("the last part has the turn")
+    _print_end(ended, growing, output)
+    if ended.state != Turn.STATE_SUCCEEDED:
+        raise turn_failed(ended)
+    return Exit.OK
+
+
+def _print_end(turn: Turn, growing: GrowingText | None, output: Output) -> None:
+    text = turn.answer_markdown
+    if growing is not None:
+        output.text(growing.end())
+    elif output.as_json:
+        output.message(turn)
+    elif text:
+        output.text(text if text.endswith("\n") else f"{text}\n")
+    for warning in turn.warnings:
+        output.note(harmless_line(f"warning: {warning.code}: {warning.message}"))
+
+
+def _tell_wait(turn: Turn, output: Output) -> None:
+    """Say what a turn waits for, where a person can do something about it."""
+    if turn.state == Turn.STATE_BLOCKED:
+        failure = turn.error
+        output.note(harmless_line(f"waiting for a person: {failure.reason}: {failure.message}"))
+    elif turn.stalled and turn.state == Turn.STATE_RUNNING:
+        output.note("the answer has paused for longer than usual; still waiting")
