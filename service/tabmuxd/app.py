@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -50,7 +50,7 @@ class Running:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Running]:
+async def running(settings: Settings) -> AsyncGenerator[Running]:
     """Serve while entered. Leaving drains: calls end, turns and tabs stay as records, a LAUNCHED browser is ended.
 
     Raises StateDirectoryError, the store's errors and OSError before anything is served.
@@ -69,7 +69,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             host.name: host for host in (_host(browser, settings, log, tasks, served) for browser in settings.browsers)
         }
         tabs = Tabs(hosts, log, tasks, secrets.token_bytes, _now)
-        web_ai = WebAi(_providers(port), tabs, log, tasks, secrets.token_bytes, _now, feeds)
+        web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=_now, feeds=feeds)
         for host in hosts.values():
             await host.introduce()
             tasks.spawn(host.run(), f"host {host.name}")

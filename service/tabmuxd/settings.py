@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path of Linux holds 108 bytes with its final zero
 
@@ -119,19 +119,20 @@ def _browsers(values: Mapping[str, object]) -> tuple[BrowserSettings, ...]:
     configured = values.get("browsers", {})
     if not isinstance(configured, dict):
         raise SettingsError("browsers: must be tables, such as [browsers.main]")
-    tables: dict[str, object] = dict(configured) or {"main": {}}
+    tables = cast("dict[str, object]", configured) or {"main": {}}
     executable = str(values.get("chromium", ""))
     attach = str(values.get("attach", ""))
     return tuple(
-        _browser(browser_id, table, executable, attach if index == 0 else "")
-        for index, (browser_id, table) in enumerate(tables.items())
+        _browser(browser_id, entry, executable, attach if index == 0 else "")
+        for index, (browser_id, entry) in enumerate(tables.items())
     )
 
 
-def _browser(browser_id: str, table: object, executable: str, attach: str) -> BrowserSettings:
+def _browser(browser_id: str, entry: object, executable: str, attach: str) -> BrowserSettings:
     where = f"browsers.{browser_id}"
-    if not isinstance(table, dict):
+    if not isinstance(entry, dict):
         raise SettingsError(f"{where}: must be a table")
+    table = cast("dict[str, object]", entry)
     allowed = {"address", "profile", "executable", "headless", "max_tab_count", "extra_arguments"}
     if unknown := set(table) - allowed:
         raise SettingsError(f"{where}: unknown setting {min(unknown)!r}; known are {', '.join(sorted(allowed))}")
@@ -147,7 +148,7 @@ def _browser(browser_id: str, table: object, executable: str, attach: str) -> Br
         executable=Path(named) if named else None,
         headless=_boolean(f"{where}.headless", table.get("headless", True)),
         max_tab_count=_integer(f"{where}.max_tab_count", table.get("max_tab_count", 20)),
-        extra_arguments=tuple(str(argument) for argument in arguments),
+        extra_arguments=tuple(str(argument) for argument in cast("list[object]", arguments)),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import structlog
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
@@ -40,7 +40,7 @@ class Schedule:
 
     def __init__(self, *jobs: Job) -> None:
         """Nothing runs before it is entered."""
-        self._scheduler = AsyncIOScheduler(timezone=UTC)
+        self._scheduler: Any = AsyncIOScheduler(timezone=UTC)  # has no types
         self._running: set[asyncio.Task[object]] = set()
         self._jobs = jobs
         self.missed_count = 0

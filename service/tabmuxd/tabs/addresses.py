@@ -11,6 +11,8 @@ BLANK = "about:blank"
 _SCHEMES = frozenset({"http", "https", "data"})
 _MARKER = f"{BLANK}#tabmux-"
 MAX_ADDRESS_BYTES = 8192
+_BLANK_CHARACTER = 0x20
+_DELETE = 0x7F
 
 
 def check_address(uri: str, field: str = "uri") -> str:
@@ -34,7 +36,7 @@ def check_address(uri: str, field: str = "uri") -> str:
 
 
 def _broken_rule(uri: str) -> str | None:
-    if uri != uri.strip() or any(ord(character) <= 0x20 or ord(character) == 0x7F for character in uri):
+    if uri != uri.strip() or any(ord(character) <= _BLANK_CHARACTER or ord(character) == _DELETE for character in uri):
         return "no-control-characters"
     try:
         parts = urlsplit(uri)

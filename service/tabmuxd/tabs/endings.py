@@ -20,7 +20,7 @@ def close(changes: Changes, tab: Tab, cause: CloseCause, why: ChangeCause, serve
     if tab.ended:
         return tab
     after = rules.closed(tab, cause, changes.now)
-    return _end(changes, tab, after, rules.is_there(after) or rules.gone(after), why, served)
+    return _end(changes, tab, after, rules.is_there(after) or rules.gone(after), why=why, served=served)
 
 
 def lose_page(changes: Changes, tab: Tab, state: TabState, why: ChangeCause, served: ServedHook) -> Tab:
@@ -35,10 +35,10 @@ def lose_page(changes: Changes, tab: Tab, state: TabState, why: ChangeCause, ser
         return close(changes, tab, cause, why, served)
     after = rules.without_page(tab, state)
     reason = _browser_gone(changes, tab) if why is ChangeCause.BROWSER else rules.gone(after)
-    return _end(changes, tab, after, reason, why, served)
+    return _end(changes, tab, after, reason, why=why, served=served)
 
 
-def _end(changes: Changes, tab: Tab, after: Tab, reason: Refused, why: ChangeCause, served: ServedHook) -> Tab:
+def _end(changes: Changes, tab: Tab, after: Tab, reason: Refused, *, why: ChangeCause, served: ServedHook) -> Tab:
     if tab.session:
         served(changes, tab, reason, why)
     lease = changes.lease_on(tab.name)

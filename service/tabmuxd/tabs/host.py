@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -36,7 +36,7 @@ class HostOptions:
 
     name: str
     ownership: Ownership
-    limits: BrowserLimits = BrowserLimits()
+    limits: BrowserLimits = field(default_factory=BrowserLimits)
 
 
 class BrowserHost:

@@ -27,7 +27,7 @@ Ready = Callable[[Changes, Tab], Tab]
 """Run in the transaction that makes the tab READY, before it is recorded: binds it to what it is opened for."""
 
 
-async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, uri: str, ready: Ready) -> OpenedTab:
+async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, ready: Ready) -> OpenedTab:
     """Put a target behind a row that is OPENING, and take it to `uri`.
 
     The tab is READY once its document is committed; the answer comes at `order.until`. If that surely fails, nothing
@@ -35,7 +35,7 @@ async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, ur
     """
     host.begin_opening(tab.name)
     try:
-        page, navigation = await _open(host, log, tab, order, uri, ready)
+        page, navigation = await _open(host, log, tab, order, uri=uri, ready=ready)
     except BaseException as error:
         await asyncio.shield(_undo(host, tab.name, log))
         if isinstance(error, CdpError):
@@ -54,7 +54,7 @@ async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, ur
 
 
 async def _open(
-    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, uri: str, ready: Ready
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, ready: Ready
 ) -> tuple[Page, Navigation]:
     targets = host.connected()
     target_id = await targets.create(marker_address(tab.name, tab.marker), background=True, timeout=_CREATE_TIMEOUT)

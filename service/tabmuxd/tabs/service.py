@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -141,16 +141,18 @@ class Tabs:
         host.connected()
         name = tab_name(host.name, new_id(self._random))
         marker = hashlib.sha256(self._random(32)).hexdigest()[:32]
-        tab, made = await self._log.change(lambda changes: self._insert(changes, host, owner, name, marker, order))
+        tab, made = await self._log.change(
+            lambda changes: self._insert(changes, host, owner, order, name=name, marker=marker)
+        )
         if made:
-            task = self._tasks.spawn(open_target(host, self._log, tab, order, uri, ready), f"open {tab.name}")
+            task = self._tasks.spawn(open_target(host, self._log, tab, order, uri=uri, ready=ready), f"open {tab.name}")
             self._openings[tab.name] = task
             task.add_done_callback(lambda _task: self._openings.pop(tab.name, None))
             return task
         return self._openings.get(tab.name) or OpenedTab(tab, None)
 
     def _insert(
-        self, changes: Changes, host: BrowserHost, owner: str, name: str, marker: str, order: TabOrder
+        self, changes: Changes, host: BrowserHost, owner: str, order: TabOrder, *, name: str, marker: str
     ) -> tuple[Tab, bool]:
         if order.request_id and (known := self._repeat(changes, owner, order)):
             return known, False
@@ -281,7 +283,7 @@ class Tabs:
         return tab
 
     @contextlib.asynccontextmanager
-    async def _in_line(self, tab: str) -> AsyncIterator[None]:
+    async def _in_line(self, tab: str) -> AsyncGenerator[None]:
         line = self._lines.setdefault(tab, Line())
         if line.waiting > MAX_LINE:
             raise refuse(

@@ -140,7 +140,9 @@ class ChatPage:
         result = cast("dict[str, Any]", reply.get("result", {})).get("value")
         if not guarded:
             return None, False
-        return (result.get("value"), False) if isinstance(result, dict) else (None, True)
+        if not isinstance(result, dict):
+            return None, True
+        return cast("dict[str, object]", result).get("value"), False
 
     def _binding_called(self, params: dict[str, Any]) -> None:
         if params.get("name") == _BINDING:

@@ -42,6 +42,7 @@ class WebAi:
         tabs: Tabs,
         log: Log,
         tasks: Tasks,
+        *,
         random: RandomBytes,
         clock: Callable[[], datetime],
         feeds: Feeds,

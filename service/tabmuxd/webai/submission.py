@@ -46,7 +46,7 @@ def may_type(descriptor: Descriptor, sample: Sample, tab: str) -> Refused | Wait
 
 def unusable(descriptor: Descriptor, sample: Sample | None, tab: str) -> Refused:
     """Why the composer could not be used when the wait for it was over."""
-    state = "absent" if sample is None else sample.composer
+    state: str = "absent" if sample is None else sample.composer
     if state == "usable":
         state = "busy" if sample and sample.stop else "absent"
     return _composer(descriptor, tab, state)
