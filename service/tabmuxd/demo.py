@@ -124,7 +124,7 @@ def column_width(terminal: int, count: int) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` cells, broken at blanks; what stands in the first lines stays as text grows."""
+    """`text` in lines of at most `width` cells, broken at blanks; the first lines stay as text grows."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
