@@ -138,14 +138,15 @@ class Changes:
 
     def _place(self, resource: Resource, before: Resource | None) -> Place:
         if isinstance(resource, Tab) and isinstance(before, Tab):
-            self._sessions_before.setdefault(resource.name, before.session)
+            if before.session:
+                self._sessions_before[resource.name] = before.session
             return replace(place_of(resource), session_before=before.session)
         if isinstance(resource, Lease):
             tab = self._find(Tab, resource.tab)
             now = "" if tab is None else tab.session
             # A lease often ends in the step that takes its tab from the session: it served it before.
             earlier = self._sessions_before.get(resource.tab, now)
-            return place_of(resource, session=now, session_before=resource.session or earlier)
+            return place_of(resource, session=now or earlier, session_before=resource.session or earlier)
         return place_of(resource)
 
 

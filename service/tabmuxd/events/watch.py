@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -80,7 +80,7 @@ async def watch(
     limits: ReplyLimits = LIMITS,
     timer: Timer = LOOP_TIMER,
     jitter: Callable[[], float] = random.random,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """Finished bytes of `WatchTabsResponse` or `WatchSessionsResponse`, without an end.
 
     Raises REVISION_COMPACTED, HISTORY_CHANGED or REVISION_IN_FUTURE, before the first reply where it resumes; later
@@ -142,7 +142,7 @@ def step_over(entries: Sequence[Entry], wanted: WatchFilter, history_id: str) ->
 
 async def _snapshot(
     log: Log, live: Live, wanted: WatchFilter, history_id: str, limits: ReplyLimits
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     unfinished = Progress(history_id, 0)
     bodies: list[bytes] = []
     size = 0

@@ -104,7 +104,7 @@ def has_ended(resource: Resource) -> bool:
     return not isinstance(resource, Browser) and resource.ended
 
 
-def field_of(column: Column) -> peewee.Field[object]:
+def _field(column: Column) -> peewee.Field[Any]:
     """The column as peewee writes it; the name is the key."""
     field_type: Callable[..., peewee.Field[Any]] = peewee.TextField if column.text else peewee.BigIntegerField
     return field_type(null=column.null, primary_key=column.name == "name")
@@ -112,7 +112,7 @@ def field_of(column: Column) -> peewee.Field[object]:
 
 def _table(kind: type[R], name: str, *indexes: tuple[tuple[str, ...], bool]) -> Table[R]:
     codec = Codec(kind)
-    fields: dict[str, object] = {column.name: field_of(column) for column in codec.columns}
+    fields: dict[str, object] = {column.name: _field(column) for column in codec.columns}
     fields["id"] = peewee.TextField()
     fields["parent"] = peewee.TextField()
     fields["created"] = peewee.BigIntegerField(unique=True)
