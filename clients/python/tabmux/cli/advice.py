@@ -54,7 +54,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "ANSWER_STALLED": "look at the conversation: what there is may be all or a part",
         "ANSWER_STOPPED": "use what there is, or send another prompt",
         "ANSWER_EMPTY": "look at the conversation, or send another prompt",
-        "PROVIDER_NOT_FOUND": "name a provider that the server has, such as chatgpt",
+        "PROVIDER_NOT_FOUND": "name a provider that the server has a descriptor for",
         "PROVIDER_NOT_SHOWN": "take the tab to the provider, or use another",
         "PROVIDER_UNSUPPORTED": "do without, or use another provider",
         "PROVIDER_SIGN_IN_REQUIRED": _SIGN_IN,
