@@ -43,7 +43,9 @@ class Documents:
         """After the main frame committed a document."""
         if self.current is not None and self.current.loader_id == loader_id:
             return Documents((*self.seen[:-1], replace(self.current, uri=uri)))
-        return Documents((*self.seen, Document(loader_id, uri))[-_KEPT:])
+        before = self.find(loader_id)  # one that comes back from the back/forward cache has loaded already
+        reached = before.reached if before else LoadMilestone.COMMITTED
+        return Documents((*self.seen, Document(loader_id, uri, reached))[-_KEPT:])
 
     def advanced(self, loader_id: str, event: str) -> Documents:
         """After `Page.lifecycleEvent` with this name; one of an unknown loader or name changes nothing."""
