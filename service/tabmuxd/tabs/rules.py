@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from tabmuxd.resources.browser import Browser, BrowserLimits, TabCounts
@@ -270,10 +270,3 @@ def browser_after_connect(
         ),
         another,
     )
-
-
-def merge_due(last_recorded: datetime | None, now: datetime, interval: timedelta) -> timedelta:
-    """How long to wait before the next change of a title or address may be recorded."""
-    if last_recorded is None:
-        return timedelta(0)
-    return max(timedelta(0), interval - (now - last_recorded))
