@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import grpc
+from google.rpc import status_pb2
+from grpc_status import rpc_status
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmuxd.events.filters import WatchFilter
@@ -31,7 +33,7 @@ from tabmuxd.resources.orders import (
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Tab, TabOrigin, TabState
-from tabmuxd.rpc.domain import ServerInfo
+from tabmuxd.rpc.domain import Events, ServerInfo
 from tabmuxd.rpc.server import RpcServer
 
 if TYPE_CHECKING:
@@ -181,6 +183,7 @@ class FakeEvents:
 
     below: Below
     replies: list[bytes] = field(default_factory=list)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
     progress: Progress = field(default_factory=lambda: Progress(HISTORY, 9))
     open_count: int = 0
 
@@ -194,6 +197,13 @@ class FakeEvents:
             await self.below.asked("watch", start, wanted, bookmark_interval)
         finally:
             self.open_count -= 1
+            self.closed.set()
+
+
+def status_from(error: grpc.aio.AioRpcError) -> status_pb2.Status:
+    """The status that a client gets with `error`."""
+    status: status_pb2.Status = rpc_status.from_call(cast("grpc.Call", error))
+    return status
 
 
 @dataclass
@@ -219,11 +229,11 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    *, max_watch_count: int = 256, write_timeout: timedelta = timedelta(seconds=60)
-) -> AsyncIterator[Served]:
-    """Serve fakes on a socket in a directory of its own."""
+    *, events: Events | None = None, max_watch_count: int = 256, write_timeout: timedelta = timedelta(seconds=60)
+) -> AsyncGenerator[Served]:
+    """Serve fakes, but for real `events` if given, on a socket in a directory of its own."""
     below = Below()
-    tabs, web_ai, events = FakeTabs(below), FakeWebAi(below), FakeEvents(below)
+    tabs, web_ai, fake_events = FakeTabs(below), FakeWebAi(below), FakeEvents(below)
     base = Path(tempfile.mkdtemp(prefix="tm"))
     socket = base / "state" / "tabmuxd.sock"
     try:
@@ -233,12 +243,12 @@ async def serving(
                 ServerInfo("1.2.3"),
                 tabs,
                 web_ai,
-                events,
+                events or fake_events,
                 max_watch_count=max_watch_count,
                 write_timeout=write_timeout,
             ) as server,
             grpc.aio.insecure_channel(f"unix://{socket}", options=[("grpc.http2.bdp_probe", 0)]) as channel,
         ):
-            yield Served(socket, server, below, tabs, web_ai, events, channel)
+            yield Served(socket, server, below, tabs, web_ai, fake_events, channel)
     finally:
         shutil.rmtree(base)

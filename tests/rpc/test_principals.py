@@ -6,14 +6,13 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 from structlog.testing import capture_logs
 from tabmux.v1 import tab_service_pb2, web_ai_service_pb2
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.principal import Principal, Scope, local_person, local_program
 from tabmuxd.rpc.principals import METHOD_SCOPES, check_scope, principal_of
 
-from tests.rpc.fakes import Served
+from tests.rpc.fakes import Served, status_from
 from tests.rpc.test_services import METHODS, responses
 
 READ_ONLY = Principal("reader", frozenset({Scope.READ}))
@@ -114,7 +113,7 @@ async def test_adopt_needs_admin(served: Served) -> None:
             tab_service_pb2.AdoptTabRequest(target_id="T"), metadata=[("authorization", "Local a")]
         )
     info = error_details_pb2.ErrorInfo()
-    rpc_status.from_call(caught.value).details[0].Unpack(info)
+    status_from(caught.value).details[0].Unpack(info)
     assert (caught.value.code(), info) == (
         grpc.StatusCode.PERMISSION_DENIED,
         error_details_pb2.ErrorInfo(reason="SCOPE_MISSING", domain="tabmux", metadata={"scope": "admin"}),

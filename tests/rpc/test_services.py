@@ -11,7 +11,6 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from grpc_status import rpc_status
 from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmux.v1 import web_ai_service_pb2 as ai_pb
 from tabmux.v1.prompt_pb2 import Prompt
@@ -29,7 +28,7 @@ from tabmuxd.resources.orders import (
     TabUpdate,
 )
 
-from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, NAVIGATION, SESSION, TAB, TURN, Call, Served
+from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
 
 SERVICES = (
     tab_pb.DESCRIPTOR.services_by_name["TabService"],
@@ -210,7 +209,7 @@ async def test_not_built(served: Served, method: str) -> None:
     """Every other method of the contract is UNIMPLEMENTED, names itself, and has no details."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await responses(served, method, GetMessageClass(METHODS[method].input_type)())
-    status = rpc_status.from_call(caught.value)
+    status = status_from(caught.value)
     assert (caught.value.code(), status.message.split()[0], list(status.details)) == (
         grpc.StatusCode.UNIMPLEMENTED, method, [],
     )  # fmt: skip

@@ -8,24 +8,28 @@ from datetime import timedelta
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
-from grpc_status import rpc_status
 from structlog.testing import capture_logs
 from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmuxd.resources.errors import NotBuilt, Reason, Refused, code_of, invalid_field, refuse
 from tabmuxd.rpc.statuses import status_of
 
-from tests.rpc.fakes import TAB, Served
+from tests.rpc.fakes import TAB, Served, status_from
 
-Detail = error_details_pb2.ErrorInfo | error_details_pb2.RetryInfo | error_details_pb2.BadRequest
+KINDS: tuple[type[Message], ...] = (
+    error_details_pb2.ErrorInfo,
+    error_details_pb2.RetryInfo,
+    error_details_pb2.BadRequest,
+)
 
 
-def details(status: status_pb2.Status) -> list[Detail]:
+def details(status: status_pb2.Status) -> list[Message]:
     """The details of a status, unpacked."""
-    found: list[Detail] = []
+    found: list[Message] = []
     for packed in status.details:
-        for kind in (error_details_pb2.ErrorInfo, error_details_pb2.RetryInfo, error_details_pb2.BadRequest):
-            if packed.Is(kind.DESCRIPTOR):
+        for kind in KINDS:
+            if packed.TypeName() == kind.DESCRIPTOR.full_name:
                 detail = kind()
                 packed.Unpack(detail)
                 found.append(detail)
@@ -44,8 +48,8 @@ async def refused(served: Served, error: BaseException) -> grpc.aio.AioRpcError:
 async def test_reasons(served: Served, reason: Reason) -> None:
     """Each reason reaches a client whole: its code, its message, one ErrorInfo and the delay."""
     found = await refused(served, Refused(reason, "No.", {"field": "f", "b": "2"}, timedelta(milliseconds=1500)))
-    status = rpc_status.from_call(found)
-    expected: list[Detail] = [
+    status = status_from(found)
+    expected: list[Message] = [
         error_details_pb2.ErrorInfo(reason=reason.value, domain="tabmux", metadata={"field": "f", "b": "2"}),
         error_details_pb2.RetryInfo(retry_delay=Duration(seconds=1, nanos=500_000_000)),
     ]
@@ -77,7 +81,7 @@ async def test_address_is_redacted(served: Served) -> None:
     uri = "https://e.com/?token=PLANTED"
     found = await refused(served, refuse(Reason.NAVIGATION_FAILED, f"{uri} did not load.", uri=uri, net_error="x"))
     assert found.details() == "https://e.com/?token=redacted did not load."
-    assert b"PLANTED" not in rpc_status.from_call(found).SerializeToString()
+    assert b"PLANTED" not in status_from(found).SerializeToString()
 
 
 @pytest.mark.parametrize("text", ["x" * 3000, "\u4e2d" * 3000, "\ud83d\ude00\ud800" * 500])
@@ -85,7 +89,7 @@ async def test_large(served: Served, text: str) -> None:
     """However large a refusal is, its status reaches the client."""
     error = Refused(Reason.SCRIPT_FAILED, text, {f"key{number}": text for number in range(8)})
     found = await refused(served, error)
-    info = details(rpc_status.from_call(found))[0]
+    info = details(status_from(found))[0]
     assert isinstance(info, error_details_pb2.ErrorInfo)
     assert (found.code(), info.reason, len(info.metadata)) == (
         grpc.StatusCode.FAILED_PRECONDITION, "SCRIPT_FAILED", 8,
@@ -97,7 +101,7 @@ async def test_not_built(served: Served) -> None:
     found = await refused(served, NotBuilt("CreateTabRequest.from_pool"))
     assert found.code() is grpc.StatusCode.UNIMPLEMENTED
     assert found.details() == str(NotBuilt("CreateTabRequest.from_pool"))
-    assert details(rpc_status.from_call(found)) == []
+    assert details(status_from(found)) == []
 
 
 async def test_incident(served: Served) -> None:
@@ -108,7 +112,7 @@ async def test_incident(served: Served) -> None:
         found = await refused(served, error)
     incident = re.search(r"incident ([0-9a-f]{12})", found.details() or "")
     assert incident is not None
-    assert (found.code(), details(rpc_status.from_call(found))) == (grpc.StatusCode.INTERNAL, [])
+    assert (found.code(), details(status_from(found))) == (grpc.StatusCode.INTERNAL, [])
     [entry] = [entry for entry in logs if entry["event"] == "incident"]
     trace = entry["trace"]
     assert (entry["incident"], entry["log_level"]) == (incident[1], "error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, cast
+from typing import Protocol
 
 from tabmuxd.events.filters import WatchFilter
 from tabmuxd.events.log import Log
@@ -161,8 +161,7 @@ class LogEvents:
         self, start: WatchStart, wanted: WatchFilter, *, bookmark_interval: timedelta
     ) -> AsyncGenerator[bytes, None]:
         """Finished replies of a watch, without an end."""
-        replies = watch(self.log, start, wanted, bookmark_interval=bookmark_interval)
-        return cast("AsyncGenerator[bytes, None]", replies)  # it is a generator, and must be closed as one
+        return watch(self.log, start, wanted, bookmark_interval=bookmark_interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,12 +94,12 @@ class Gate:
         last_reply = b""
         async for part in parts:
             if not isinstance(part, bytes):
-                await context.write(part)
+                await _write(part, context)
                 continue
             limit = asyncio.timeout(self._write_timeout.total_seconds())
             try:
                 async with limit:
-                    await context.write(part)
+                    await _write(part, context)
             except TimeoutError:
                 if limit.expired():
                     raise stalled(last_reply) from None
@@ -138,6 +138,14 @@ class Gate:
             log("OK")
             return result
         return await context.abort_with_status(statuses.grpc_status(status))
+
+
+async def _write(part: Part, context: Context) -> None:
+    try:
+        await context.write(part)
+    except grpc.aio.InternalError as error:
+        # grpcio 1.85: the client went away while the write was under way, and the call is about to be cancelled.
+        raise asyncio.CancelledError from error
 
 
 def _not_built(name: str) -> Callable[[Message, Principal], Never]:

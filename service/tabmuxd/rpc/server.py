@@ -91,6 +91,7 @@ class RpcServer:
         with _private_files():
             self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._server.add_insecure_port(f"unix://{self._socket}")
+            self._socket.chmod(0o600)  # the umask leaves 0700
         await self._server.start()
         await self._health.serving(names)
         return self

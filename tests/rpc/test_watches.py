@@ -1,0 +1,194 @@
+"""Watches at the edge: what they pass on, how many there are, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2
+from structlog.testing import capture_logs
+from tabmux.v1 import event_pb2
+from tabmux.v1 import tab_service_pb2 as tab_pb
+from tabmux.v1 import web_ai_service_pb2 as ai_pb
+from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
+from tabmuxd.resources.errors import Reason, refuse
+from tabmuxd.resources.event import ChangeCause, Event, EventKind, Progress
+from tabmuxd.wire import event_message, progress_message
+
+from tests.rpc.fakes import HISTORY, NOW, TAB, Served, serving, status_from
+
+if TYPE_CHECKING:
+    from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub
+
+WAIT_SECONDS = 20
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+EVENT = event_message(Event(3, EventKind.UPDATED, ChangeCause.PAGE, NOW, TAB))
+FIRST = tab_pb.WatchTabsResponse(progress=progress_message(Progress(HISTORY, 2)))
+SECOND = tab_pb.WatchTabsResponse(events=[EVENT], progress=progress_message(Progress(HISTORY, 3)))
+# Events of a later version, whose fields are not known here.
+UNKNOWN = FIRST.SerializeToString() + b"\x9a\x06\x01x"
+
+
+def info_of(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
+    """Reason and metadata of an error."""
+    info = error_details_pb2.ErrorInfo()
+    assert status_from(error).details[0].Unpack(info)
+    return info.reason, dict(info.metadata)
+
+
+async def read_all(stream: grpc.aio.UnaryStreamCall[Request, Response]) -> list[Response]:
+    """All replies that are left; raises the error that a stream ends with."""
+    replies: list[Response] = []
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (reply := await stream.read()) is not grpc.aio.EOF:
+            replies.append(cast("Response", reply))
+    return replies
+
+
+async def refusal(stream: grpc.aio.UnaryStreamCall[Request, Response]) -> tuple[str, str, dict[str, str]]:
+    """Code, reason and metadata with which a stream ends, once all replies were read."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await read_all(stream)
+    return caught.value.code().name, *info_of(caught.value)
+
+
+async def test_bytes_pass_through(served: Served) -> None:
+    """Finished replies reach the client byte for byte, known fields or not."""
+    served.events.replies = [FIRST.SerializeToString(), SECOND.SerializeToString(), UNKNOWN]
+    watch = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+    served.below.error = refuse(Reason.DRAINING, "x")
+    found = [await watch.read() for _ in range(3)]
+    assert [cast("Message", reply).SerializeToString() for reply in found] == served.events.replies
+
+
+async def test_refused_at_once(served: Served) -> None:
+    """A place that cannot be resumed from ends the watch with a status."""
+    served.below.error = refuse(Reason.REVISION_COMPACTED, "Gone.", after_revision=1, compact_revision=5)
+    start = event_pb2.WatchStart(resume=event_pb2.WatchProgress(history_id=HISTORY, revision=1))
+    assert await refusal(served.tab_service.WatchTabs(tab_pb.WatchTabsRequest(start=start))) == (
+        "OUT_OF_RANGE", "REVISION_COMPACTED", {"after_revision": "1", "compact_revision": "5"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("interval", "clamped"),
+    [
+        (Duration(), timedelta(seconds=1)),
+        (Duration(nanos=400_000_000), timedelta(seconds=1)),
+        (Duration(seconds=30), timedelta(seconds=30)),
+        (Duration(seconds=301), timedelta(minutes=5)),
+    ],
+    ids=str,
+)
+async def test_bookmark_interval(served: Served, interval: Duration, clamped: timedelta) -> None:
+    """The longest silence is clamped to 1 s to 5 min (WAT-10)."""
+    await read_all(served.tab_service.WatchTabs(tab_pb.WatchTabsRequest(bookmark_interval=interval)))
+    assert served.below.calls[0][3] == clamped
+
+
+async def test_capacity() -> None:
+    """Both services share one number of watches; one more is WATCH_CAPACITY, and one that ends makes room."""
+    async with serving(max_watch_count=2) as served:
+        served.events.replies = [FIRST.SerializeToString()]
+        served.below.gate = asyncio.Event()
+        first = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+        second = served.web_ai_service.WatchSessions(ai_pb.WatchSessionsRequest())
+        await first.read()
+        await second.read()
+        assert await refusal(served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())) == (
+            "RESOURCE_EXHAUSTED", "WATCH_CAPACITY", {"limit": "2"},
+        )  # fmt: skip
+        first.cancel()
+        await served.below.cancelled.wait()
+        third = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+        assert await third.read() == FIRST
+        third.cancel()
+        second.cancel()
+
+
+async def test_cancelled_watch_is_closed(served: Served) -> None:
+    """A watch whose client goes away is closed below."""
+    served.events.replies = [FIRST.SerializeToString()]
+    served.below.gate = asyncio.Event()
+    watch = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+    await watch.read()
+    assert served.events.open_count == 1
+    await served.below.entered.wait()
+    watch.cancel()
+    await served.below.cancelled.wait()
+    await served.events.closed.wait()
+
+
+async def test_stalled() -> None:
+    """A watcher that does not read is ended with WATCH_STALLED at the last reply written; others go on (WAT-04)."""
+    async with serving(write_timeout=timedelta(milliseconds=300)) as served:
+        large = event_pb2.Event(revision=1)
+        large.tab.title = "t" * 1_000_000
+        served.events.replies = [
+            tab_pb.WatchTabsResponse(
+                events=[large], progress=progress_message(Progress(HISTORY, number))
+            ).SerializeToString()
+            for number in range(1, 60)
+        ]
+        served.below.gate = asyncio.Event()
+        watch = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+        await watch.read()
+        await served.events.closed.wait()
+        await served.tab_service.GetServerInfo(tab_pb.GetServerInfoRequest())
+        code, reason, metadata = await refusal(watch)
+        assert (code, reason, list(metadata)) == ("RESOURCE_EXHAUSTED", "WATCH_STALLED", ["revision"])
+        assert 1 <= int(metadata["revision"]) < 59
+
+
+async def test_client_dies(served: Served) -> None:
+    """A client that dies while a reply is being written is a call that was cancelled, no fault of the server's."""
+    large = event_pb2.Event(revision=1)
+    large.tab.title = "t" * 300_000
+    reply = tab_pb.WatchTabsResponse(events=[large]).SerializeToString()
+    served.events.replies = [FIRST.SerializeToString(), *[reply] * 200]
+    proxy = served.socket.parent / "proxy.sock"
+    with capture_logs() as logs:
+        async with cut_off(served.socket, proxy) as cut, grpc.aio.insecure_channel(f"unix://{proxy}") as channel:
+            stub: TabServiceAsyncStub = TabServiceStub(channel)
+            watch = stub.WatchTabs(tab_pb.WatchTabsRequest())
+            await watch.read()
+            cut()
+            await served.events.closed.wait()
+            await served.server.drain()
+            watch.cancel()
+    assert [(entry["event"], entry["code"]) for entry in logs] == [("call", "CANCELLED")]
+
+
+@asynccontextmanager
+async def cut_off(server: Path, proxy: Path) -> AsyncGenerator[Callable[[], None]]:
+    """Pass 100 kB from `server` to a client, and no more; what is yielded cuts both connections at once."""
+    ends: list[asyncio.StreamWriter] = []
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(server)
+        ends.extend((writer, to_server))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(passed(reader, to_server, 100_000))
+            tasks.create_task(passed(from_server, writer, 100_000))
+
+    async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size: int) -> None:
+        with suppress(ConnectionError):
+            while size > 0 and (data := await reader.read(min(size, 8192))):
+                writer.write(data)
+                size -= len(data)
+
+    def cut() -> None:
+        for end in ends:
+            end.transport.abort()
+
+    async with await asyncio.start_unix_server(connected, proxy):
+        yield cut
