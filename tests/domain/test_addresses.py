@@ -118,9 +118,9 @@ def test_anything(text: str) -> None:
 
 
 @given(
-    st.sampled_from(["javascript", "file", "chrome", "devtools", "view-source"]),
-    st.lists(st.tuples(st.integers(0, 12), st.sampled_from("\t\n\r\x00 \x0b\x1f\u200b\\/")), max_size=3),
-    st.booleans(),
+    scheme=st.sampled_from(["javascript", "file", "chrome", "devtools", "view-source"]),
+    inserted=st.lists(st.tuples(st.integers(0, 12), st.sampled_from("\t\n\r\x00 \x0b\x1f\u200b\\/")), max_size=3),
+    upper=st.booleans(),
 )
 def test_disguised(scheme: str, inserted: list[tuple[int, str]], *, upper: bool) -> None:
     """No disguise of a scheme that is refused lets it pass (SEC-04)."""

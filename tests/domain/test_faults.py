@@ -23,7 +23,7 @@ def _unanswered(*, handed_over: bool) -> list[CdpError]:
 @pytest.mark.parametrize("handed_over", [False, True])
 def test_look(*, handed_over: bool) -> None:
     """A look that failed says which of page, browser and patience came to its end."""
-    errors = [*_unanswered(handed_over), ConnectionBusy(_METHOD)]
+    errors = [*_unanswered(handed_over=handed_over), ConnectionBusy(_METHOD)]
 
     assert [told(faults.of_look(error, TAB, _BROWSER)) for error in errors] == [
         "TAB_GONE",
