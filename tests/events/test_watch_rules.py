@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tabmuxd.events import Log, ReplyLimits, Start, WatchFilter, session_filter, tab_filter
@@ -131,6 +132,7 @@ class World:
         client.watcher = Watcher(self.log, start, client.wanted, limits=client.limits)
 
 
+@pytest.mark.timeout(120)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTIONS, max_size=30))
 def test_rules_hold_in_every_history(actions: list[tuple[str, object]]) -> None:
