@@ -10,6 +10,7 @@ import grpc
 from google.protobuf.message import Message
 
 from tabmux.backoff import pause_after, pauses
+from tabmux.errors import TabmuxError
 from tabmux.methods import may_repeat, rule_of
 from tabmux.statuses import error_of_call
 
@@ -51,20 +52,25 @@ class Calls:
     ) -> Reply:
         """Reply to `request`, within `timeout` or else the deadline of the method.
 
-        A call that is safe to repeat is repeated on UNAVAILABLE as long as that time lasts. Raises `TabmuxError`.
+        A call that is safe to repeat is repeated on UNAVAILABLE as long as that time lasts; if it ends during a repeat,
+        the refusal before is raised, which tells more. Raises `TabmuxError`.
         """
         now = asyncio.get_running_loop().time
         allowed = timeout or self._timeout or rule_of(request).deadline(request)
         end = now() + allowed.total_seconds() if allowed else float("inf")
+        refusal: TabmuxError | None = None
         for pause in pauses(self._chance):
             left = end - now()
             try:
                 return await method(request, timeout=left if allowed else None, metadata=self.metadata)
             except grpc.aio.AioRpcError as error:
                 failure = error_of_call(error)
+                if refusal is not None and failure.code == "DEADLINE_EXCEEDED":
+                    raise refusal from error
                 wait = pause_after(pause, failure.retry_delay)
                 if not may_repeat(request, failure) or now() + wait >= end:
                     raise failure from error
+                refusal = failure
             await self._sleep(wait)
         raise AssertionError("pauses() has no end")
 

@@ -285,7 +285,7 @@ def stream_of(texts: list[str], request: StreamAnswerRequest) -> list[StreamAnsw
 
 
 @given(texts=histories(), cuts=st.lists(st.integers(0, 8), max_size=2))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_any_history_any_cut(server: ScriptedServer, client: Client, texts: list[str], cuts: list[int]) -> None:
     """Whatever an answer went through and wherever the stream was cut, the rebuilt text is the answer."""
     places = sorted(min(cut, len(texts) - 1) for cut in cuts)

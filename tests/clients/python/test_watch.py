@@ -139,7 +139,7 @@ async def test_silent_connection_is_opened_again(
     server: ScriptedServer, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scenario CLI-02: three bookmarks that do not come count as a lost connection."""
-    monkeypatch.setattr("tabmux.client.silence_limit", lambda _interval: timedelta(milliseconds=300))
+    monkeypatch.setattr("tabmux.client.silence_limit", lambda _interval: timedelta(seconds=2))
     server.script("WatchSessions", [reply(7), asyncio.Event()], [reply(8), asyncio.Event()])
     assert await first(2, client.watch()) == [([], 7), ([], 8)]
     assert server.requests("WatchSessions")[1] == resuming(7)
