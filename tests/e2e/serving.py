@@ -11,18 +11,20 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 import grpc.aio
 from tabmux.v1.browser_pb2 import Browser
+from tabmux.v1.event_pb2 import Event, WatchProgress
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.tab_service_pb2 import GetBrowserRequest, GetServerInfoRequest, WatchTabsRequest
+from tabmux.v1.tab_service_pb2 import GetBrowserRequest, GetServerInfoRequest, ListTabsRequest, WatchTabsRequest
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
+from tabmux.v1.web_ai_service_pb2 import WatchSessionsRequest
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 
 from tests.cdp.browsers import group_members, until
@@ -30,6 +32,8 @@ from tests.cdp.browsers import group_members, until
 if TYPE_CHECKING:
     from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub
     from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub
+
+T = TypeVar("T")
 
 BROWSER: Final = "browsers/main"
 LIMIT: Final = 20.0
@@ -239,14 +243,48 @@ class Server:
         """The browser and its counts now."""
         return (await self.tabs.GetBrowser(GetBrowserRequest(name=BROWSER), timeout=LIMIT)).browser
 
-    async def browser_when(self, reached: Callable[[Browser], bool]) -> Browser:
-        """The browser once it is as asked; looked at anew with each event of its tabs."""
-        async with asyncio.timeout(2 * LIMIT):
-            async with contextlib.aclosing(self._moments()) as moments:
+    async def when(self, look: Callable[[], Awaitable[T]], reached: Callable[[T], bool]) -> T:
+        """What `look` gives once it is as asked; looked anew with each event of tabs, and each second."""
+        seen: list[T] = []
+        try:
+            async with asyncio.timeout(2 * LIMIT), contextlib.aclosing(self._moments()) as moments:
                 async for _ in moments:
-                    browser = await self.browser()
-                    if reached(browser):
-                        return browser
+                    seen[:] = [await look()]
+                    if reached(seen[0]):
+                        return seen[0]
+        except TimeoutError:
+            raise AssertionError(f"waited in vain; last seen: {seen}") from None
+        raise AssertionError("the watch ended")
+
+    async def browser_when(self, reached: Callable[[Browser], bool]) -> Browser:
+        """The browser once it is as asked."""
+        return await self.when(self.browser, reached)
+
+    async def tabs_when(self, reached: Callable[[Sequence[Tab]], bool]) -> Sequence[Tab]:
+        """The tabs that have not closed, once they are as asked."""
+        return await self.when(self.list_tabs, reached)
+
+    async def list_tabs(self) -> Sequence[Tab]:
+        """The tabs of ours that have not closed."""
+        return (await self.tabs.ListTabs(ListTabsRequest(page_size=500), timeout=LIMIT)).tabs
+
+    async def watch_since(self, start: WatchProgress | None) -> tuple[list[Event], WatchProgress]:
+        """What was recorded behind `start`, in sessions and tabs, up to now; None gives what there is now."""
+        now = start
+        if start is not None:
+            _, now = await self.watch_since(None)
+        request = WatchSessionsRequest(with_tabs=True)
+        if start is None:
+            request.start.snapshot.SetInParent()
+        else:
+            request.start.resume.CopyFrom(start)
+        request.bookmark_interval.FromSeconds(1)
+        events: list[Event] = []
+        async for reply in self.ai.WatchSessions(request, timeout=LIMIT):
+            events += reply.events
+            # 0 means: more of the snapshot follows.
+            if reply.progress.revision > 0 and (now is None or reply.progress.revision >= now.revision):
+                return events, reply.progress
         raise AssertionError("the watch ended")
 
     async def _moments(self) -> AsyncGenerator[None, None]:
@@ -350,11 +388,6 @@ def _is_gone(group: int) -> bool:
 def ended(turn: Turn) -> bool:
     """Whether a turn has its end."""
     return turn.state in _ENDED_STATES
-
-
-def open_tabs(tabs: Sequence[Tab]) -> list[Tab]:
-    """Those of the tabs that have not closed."""
-    return [tab for tab in tabs if tab.state != Tab.STATE_CLOSED]
 
 
 def _json_from(address: str | urllib.request.Request) -> Any:  # noqa: ANN401 - JSON

@@ -1,0 +1,134 @@
+"""`tabmuxd` that is killed at one moment: `python crashing_server.py WHAT:WHEN serve …`.
+
+WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, the `press` of the send button, or `created`,
+the target of a tab. The first commit that holds such a change counts. `WHAT:WHEN` may be `never`; then, and before
+`serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, ParamSpec, TypeVar
+
+from tabmux.v1.event_pb2 import Event, EventKind
+from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.tab_pb2 import Tab
+from tabmuxd.__main__ import main
+from tabmuxd.cdp.targets import Targets
+from tabmuxd.store.database import Store
+from tabmuxd.store.transaction import Batch, Transaction
+from tabmuxd.webai.chat_page import ChatPage
+from tabmuxd.webai.providers import descriptor
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ENDED_STATES: Final = (Turn.STATE_SUCCEEDED, Turn.STATE_FAILED, Turn.STATE_CANCELLED)
+
+COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
+    "session": lambda event: event.HasField("session") and event.kind == EventKind.EVENT_KIND_CREATED,
+    "pending": lambda event: event.turn.state == Turn.STATE_PENDING,
+    "opening": lambda event: event.tab.state == Tab.STATE_OPENING and not event.tab.target_id,
+    "target": lambda event: event.tab.state == Tab.STATE_OPENING and bool(event.tab.target_id),
+    "ready": lambda event: event.tab.state == Tab.STATE_READY,
+    "submitting": lambda event: event.turn.state == Turn.STATE_SUBMITTING,
+    "running": lambda event: event.turn.state == Turn.STATE_RUNNING,
+    "end": lambda event: event.turn.state in _ENDED_STATES,
+}
+"""What makes a commit the one that is meant, by the events in it."""
+
+
+def crashing(moment: str, *, commit_wait: float | None = None) -> tuple[str, ...]:
+    """Command of a server that is killed at this moment."""
+    shortened = () if commit_wait is None else ("--commit-wait", str(commit_wait))
+    return (sys.executable, __file__, moment, *shortened)
+
+
+def die() -> None:
+    """End this process as a loss of power would, for all it can do about it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def put_in_place(owner: object, name: str, what: object) -> None:
+    """Have `what` called in place of what the class or module `owner` has under this name."""
+    setattr(owner, name, what)
+
+
+def die_at_commit(meant: Callable[[Event], bool], when: str) -> None:
+    """Be killed right before or right after the first commit with an event that is meant."""
+    finish, commit = Transaction.finish, Store._commit
+    batches: list[Batch] = []  # of the transaction that the one writing thread is about to commit
+
+    def finishing(transaction: Transaction) -> Batch:
+        batches[:] = [finish(transaction)]
+        return batches[0]
+
+    def committing(store: Store) -> None:
+        now = any(meant(Event.FromString(entry.body)) for batch in batches for entry in batch.entries)
+        if now and when == "before":
+            die()
+        commit(store)
+        if now:
+            die()
+
+    put_in_place(Transaction, "finish", finishing)
+    put_in_place(Store, "_commit", committing)
+
+
+def die_at(call: Callable[P, Awaitable[T]], when: str) -> Callable[P, Awaitable[T]]:
+    """The same call, killed right before it begins or right after it has come back."""
+
+    @functools.wraps(call)
+    async def dying(*args: P.args, **kwargs: P.kwargs) -> T:
+        if when == "before":
+            die()
+        result = await call(*args, **kwargs)
+        die()
+        return result
+
+    return dying
+
+
+def shorten_commit_wait(seconds: float) -> None:
+    """Look for a submitted prompt for `seconds` only, whatever the descriptor says."""
+    load = descriptor.load
+
+    @functools.wraps(load)
+    def loading(name: str, variables: Mapping[str, str]) -> descriptor.Descriptor:
+        loaded = load(name, variables)
+        return dataclasses.replace(loaded, windows=dataclasses.replace(loaded.windows, commit_wait=seconds))
+
+    put_in_place(descriptor, "load", loading)
+
+
+def arm(moment: str) -> None:
+    """Be killed at this moment."""
+    what, _, when = moment.partition(":")
+    if what == "never":
+        return
+    assert when in ("before", "after"), moment
+    if what == "press":
+        put_in_place(ChatPage, "press", die_at(ChatPage.press, when))
+    elif what == "created":
+        put_in_place(Targets, "create", die_at(Targets.create, when))
+    else:
+        die_at_commit(COMMITS[what], when)
+
+
+def run(arguments: Iterable[str]) -> None:
+    """Run the command with the moment armed."""
+    moment, *rest = arguments
+    arm(moment)
+    if rest[0] == "--commit-wait":
+        shorten_commit_wait(float(rest[1]))
+        rest = rest[2:]
+    main(rest)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

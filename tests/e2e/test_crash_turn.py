@@ -1,0 +1,145 @@
+"""The server is killed at each commit point of a turn, and started again on the same state directory."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+import pytest
+from tabmux.v1.event_pb2 import EventKind
+from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.tab_pb2 import Tab
+
+from tests.e2e.conversing import Conversation, end_of
+from tests.e2e.crashing_server import crashing
+from tests.e2e.serving import PlaygroundProcess, Server, end_browsers, serving
+
+pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(90)]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How a turn ended, its ends recorded, and how often its prompt was submitted to the page."""
+
+    state: int
+    reason: str
+    page_touched: str
+    end_count: int
+    prompt_count: int
+
+
+ANSWERED: Final = Settled(Turn.STATE_SUCCEEDED, "", "", 1, 1)
+UNCONFIRMED: Final = Settled(Turn.STATE_FAILED, "SUBMIT_UNCONFIRMED", "unknown", 1, 0)
+
+
+async def until_killed(server: Server, conversation: Conversation) -> Turn | None:
+    """Go through the conversation with a server that is killed meanwhile; the turn, if its name was told."""
+    turn: Turn | None = None
+    try:
+        await conversation.start(server)
+        turn = await conversation.send(server)
+        await end_of(server, turn)
+    except grpc.aio.AioRpcError as error:
+        assert error.code() is grpc.StatusCode.UNAVAILABLE, error  # noqa: PT017 - how a call ends whose server dies
+    assert await server.ended() == -signal.SIGKILL, server.log()
+    return turn
+
+
+@pytest.mark.parametrize(
+    ("moment", "settled"),
+    [
+        ("session:before", ANSWERED),
+        ("session:after", ANSWERED),
+        ("pending:after", ANSWERED),
+        ("opening:after", ANSWERED),
+        ("created:after", ANSWERED),
+        ("target:after", ANSWERED),
+        ("ready:before", ANSWERED),
+        ("ready:after", ANSWERED),
+        ("submitting:before", ANSWERED),
+        ("submitting:after", UNCONFIRMED),
+        ("press:after", ANSWERED),
+        ("running:before", ANSWERED),
+        ("running:after", ANSWERED),
+        ("end:before", ANSWERED),
+        ("end:after", ANSWERED),
+    ],
+)
+async def test_killed_at_commit_point(
+    moment: str, settled: Settled, state_directory: Path, playground: PlaygroundProcess
+) -> None:
+    """A turn whose server is killed is settled once (SUB-02, SUB-03, SES-07, O-129, O-132, O-133, O-143)."""
+    conversation = Conversation()
+    async with serving(state_directory, playground.port, *crashing(moment)) as server:
+        _, before = await server.watch_since(None)
+        told = await until_killed(server, conversation)
+        await server.restart(*crashing("never", commit_wait=3))
+
+        created = await conversation.start(server)
+        turn = await conversation.send(server)
+        turn = await end_of(server, turn)
+        again = await conversation.send(server)
+        tabs = await server.tabs_when(lambda tabs: all(tab.state == Tab.STATE_READY for tab in tabs))
+        events, _ = await server.watch_since(before)
+
+        assert created == (moment == "session:before")
+        assert {turn.name, again.name} == {turn.name if told is None else told.name}
+        ends = [event for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
+        failure = turn.error.metadata
+        assert settled == Settled(
+            turn.state,
+            turn.error.reason,
+            failure.get("page_touched", ""),
+            len(ends),
+            playground.prompts().count(conversation.text),
+        )
+        assert bool(turn.answer_markdown) == (settled == ANSWERED)
+        session = await conversation.session(server)
+        browser = await server.browser()
+        counts = browser.tab_counts
+        assert [(tab.name, tab.session, tab.lease) for tab in tabs] == [(session.tab, session.name, "")]
+        assert (counts.managed_count, counts.lost_count, counts.foreign_count) == (1, 0, 0)
+        assert list(await server.page_targets()) == [tab.target_id for tab in tabs]
+        assert (session.open_turn, session.last_turn, browser.generation) == ("", turn.name, 1)
+
+
+async def test_next_prompt_after_unconfirmed(state_directory: Path, playground: PlaygroundProcess) -> None:
+    """After a prompt that was typed and never pressed, the session takes the next one (SUB-03, SUB-08, O-132)."""
+    conversation = Conversation()
+    async with serving(state_directory, playground.port, *crashing("press:before")) as server:
+        await until_killed(server, conversation)
+        await server.restart(*crashing("never", commit_wait=3))
+        unconfirmed = await end_of(server, await conversation.send(server))
+        following = conversation.next()
+        answered = await end_of(server, await following.send(server))
+
+        assert (unconfirmed.error.reason, answered.error.reason) == ("SUBMIT_UNCONFIRMED", "")
+        prompts = playground.prompts()
+        assert (prompts.count(conversation.text), prompts.count(following.text)) == (0, 1)
+
+
+async def test_killed_with_its_browser(state_directory: Path, playground: PlaygroundProcess) -> None:
+    """A turn whose server and browser are both gone ends with BROWSER_GONE, once (SES-07, O-116, O-143)."""
+    conversation = Conversation()
+    async with serving(state_directory, playground.port, *crashing("running:after")) as server:
+        _, before = await server.watch_since(None)
+        told = await until_killed(server, conversation)
+        end_browsers(state_directory)
+        await server.restart()
+        turn = await end_of(server, await conversation.send(server))
+        events, _ = await server.watch_since(before)
+        session, browser = await conversation.session(server), await server.browser()
+
+        assert told is not None
+        ends = [event.turn.name for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
+        metadata = turn.error.metadata
+        assert (turn.error.reason, metadata["page_touched"], metadata["retry"]) == (
+            "BROWSER_GONE",
+            "yes",
+            "after-verify",
+        )
+        assert (ends, session.tab, session.open_turn, browser.generation) == ([told.name], "", "", 2)
+        assert (await server.page_targets(), playground.prompts().count(conversation.text)) == ({}, 1)
