@@ -134,6 +134,7 @@ class TurnRunner:
         except (CdpError, PageNotAnswering):
             return  # it may have been pressed: look, never press again
         if verdict != "pressed":
+            self._typed = verdict != "changed"
             raise submission.not_pressed(self._descriptor, page.tab, verdict)
 
     async def _get_page(self) -> Page:
@@ -223,7 +224,9 @@ class TurnRunner:
         deadline = loop.time() + self._descriptor.windows.commit_wait
         while True:
             sample, own = await self._see(turn)
-            if own is not None and lookup_hash(sample.composer_text) != turn.lookup_sha256:
+            # What still stands in the composer was not taken; at the end it goes, also if another process typed it.
+            self._typed = lookup_hash(sample.composer_text) == turn.lookup_sha256
+            if own is not None and not self._typed:
                 break
             if loop.time() > deadline:
                 raise refuse(
