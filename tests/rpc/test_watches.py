@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 import grpc
 import pytest
@@ -18,15 +16,16 @@ from structlog.testing import capture_logs
 from tabmux.v1 import event_pb2
 from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmux.v1 import web_ai_service_pb2 as ai_pb
-from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 from tabmuxd.resources.errors import Reason, refuse
 from tabmuxd.resources.event import ChangeCause, Event, EventKind, Progress
+from tabmuxd.rpc.domain import ServerInfo
+from tabmuxd.rpc.drain import Drain
+from tabmuxd.rpc.gate import Gate
+from tabmuxd.rpc.tab_service import TabService
+from tabmuxd.rpc.watches import WatchSlots
 from tabmuxd.wire import event_message, progress_message
 
-from tests.rpc.fakes import HISTORY, NOW, TAB, Served, serving, status_from
-
-if TYPE_CHECKING:
-    from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub
+from tests.rpc.fakes import HISTORY, NOW, TAB, Below, FakeEvents, FakeTabs, Served, serving, status_from
 
 WAIT_SECONDS = 20
 Request = TypeVar("Request")
@@ -149,46 +148,27 @@ async def test_stalled() -> None:
         assert 1 <= int(metadata["revision"]) < 59
 
 
-async def test_client_dies(served: Served) -> None:
+class DeadClient:
+    """The context of a call whose client goes away while a reply is being written."""
+
+    async def write(self, message: object) -> None:
+        raise grpc.aio.InternalError("the batch failed")
+
+    def invocation_metadata(self) -> list[tuple[str, str]]:
+        return []
+
+    def peer(self) -> str:
+        return "unix:"
+
+
+async def test_client_dies() -> None:
     """A client that dies while a reply is being written is a call that was cancelled, no fault of the server's."""
-    large = event_pb2.Event(revision=1)
-    large.tab.title = "t" * 300_000
-    reply = tab_pb.WatchTabsResponse(events=[large]).SerializeToString()
-    served.events.replies = [FIRST.SerializeToString(), *[reply] * 200]
-    proxy = served.socket.parent / "proxy.sock"
-    with capture_logs() as logs:
-        async with cut_off(served.socket, proxy) as cut, grpc.aio.insecure_channel(f"unix://{proxy}") as channel:
-            stub: TabServiceAsyncStub = TabServiceStub(channel)
-            watch = stub.WatchTabs(tab_pb.WatchTabsRequest())
-            await watch.read()
-            cut()
-            await served.events.closed.wait()
-            await served.server.drain()
-            watch.cancel()
+    events = FakeEvents(Below(), [FIRST.SerializeToString()])
+    service = TabService(ServerInfo("1"), FakeTabs(events.below), events, WatchSlots())
+    handlers = Gate(Drain()).handlers(tab_pb.DESCRIPTOR.services_by_name["TabService"], service)
+    details = cast("grpc.HandlerCallDetails", SimpleNamespace(method="/tabmux.v1.TabService/WatchTabs"))
+    handler = cast("SimpleNamespace", handlers.service(details))
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await handler.unary_stream(tab_pb.WatchTabsRequest(), DeadClient())
     assert [(entry["event"], entry["code"]) for entry in logs] == [("call", "CANCELLED")]
-
-
-@asynccontextmanager
-async def cut_off(server: Path, proxy: Path) -> AsyncGenerator[Callable[[], None]]:
-    """Pass 100 kB from `server` to a client, and no more; what is yielded cuts both connections at once."""
-    ends: list[asyncio.StreamWriter] = []
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await asyncio.open_unix_connection(server)
-        ends.extend((writer, to_server))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(passed(reader, to_server, 100_000))
-            tasks.create_task(passed(from_server, writer, 100_000))
-
-    async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size: int) -> None:
-        with suppress(ConnectionError):
-            while size > 0 and (data := await reader.read(min(size, 8192))):
-                writer.write(data)
-                size -= len(data)
-
-    def cut() -> None:
-        for end in ends:
-            end.transport.abort()
-
-    async with await asyncio.start_unix_server(connected, proxy):
-        yield cut
+    assert events.open_count == 0
