@@ -111,7 +111,8 @@ def _hold(changes: Changes, number: int) -> Resource | None:
     token = changes.last_fencing_token(tab(number).name) + 1
     if known is None or known.ended or changes.lease_on(known.name):
         return None
-    return changes.record(lease(number * 1000 + token, known, token))
+    taken_for = session(number).name if number % 2 else ""
+    return changes.record(replace(lease(number * 1000 + token, known, token), session=taken_for))
 
 
 def _release(changes: Changes, number: int) -> Resource | None:

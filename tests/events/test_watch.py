@@ -394,6 +394,26 @@ async def test_filters(directory: Path) -> None:
         assert await sent(session_filter(sessions=[session(1).name], with_tabs=True)) == [4, 6, 8, 10, 11]
 
 
+async def test_snapshot_of_one_session(directory: Path) -> None:
+    """A snapshot of some sessions has the tabs that serve them, and the leases of those or taken for them (W7, W8)."""
+    async with opened(directory) as log:
+
+        def record(changes: Changes) -> None:
+            mine = changes.record(session(1))  # 2
+            changes.record(session(2))  # 3
+            one = changes.record(replace(tab(1), session=mine.name))  # 4
+            two = changes.record(tab(2))  # 5
+            changes.record(lease(1, one, 1))  # 6
+            changes.record(replace(lease(2, two, 1), session=mine.name))  # 7
+            changes.record(tab(3))  # 8
+
+        await log.change(record)
+        watcher = Watcher(log, Start.SNAPSHOT, session_filter(sessions=[session(1).name], with_tabs=True))
+        await watcher.catch_up()
+        await watcher.close()
+    assert [shown.revision for shown in watcher.call.existing] == [2, 4, 6, 7]
+
+
 async def test_bytes_are_those_of_both_services(directory: Path) -> None:
     """The bytes are whole replies of `WatchTabs` too, exactly as protobuf writes them."""
     async with opened(directory) as log:
