@@ -96,6 +96,40 @@ async def test_large(served: Served, text: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("request_", "header", "metadata"),
+    [
+        (tab_pb.NavigateTabRequest(name=TAB.name), "Local a", {"field": "uri", "page_touched": "no", "retry": "never"}),
+        (tab_pb.NavigateTabRequest(), "Bearer x", {"page_touched": "no", "retry": "never"}),
+        (
+            tab_pb.NavigateTabRequest(name=TAB.name, uri="https://e.com/", lease="leases/k3v9x2m7qd"),
+            "Local a",
+            {"lease": "leases/k3v9x2m7qd", "page_touched": "no", "retry": "never"},
+        ),
+    ],
+    ids=["field", "token", "lease"],
+)
+async def test_outcome(
+    served: Served, request_: tab_pb.NavigateTabRequest, header: str, metadata: dict[str, str]
+) -> None:
+    """Every error of NavigateTab tells that the page is untouched and what a program may do (api-guide 5)."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await served.tab_service.NavigateTab(request_, metadata=[("authorization", header)])
+    info = details(status_from(caught.value))[0]
+    assert isinstance(info, error_details_pb2.ErrorInfo)
+    assert dict(info.metadata) == metadata
+
+
+async def test_outcome_of_the_domain(served: Served) -> None:
+    """What the domain says of the page stays as it is."""
+    served.below.error = refuse(Reason.OUTCOME_UNKNOWN, "Lost.", page_touched="unknown", retry="after-verify")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await served.tab_service.NavigateTab(tab_pb.NavigateTabRequest(name=TAB.name, uri="https://e.com/"))
+    info = details(status_from(caught.value))[0]
+    assert isinstance(info, error_details_pb2.ErrorInfo)
+    assert dict(info.metadata) == {"page_touched": "unknown", "retry": "after-verify"}
+
+
 async def test_not_built(served: Served) -> None:
     """An option that is not built is UNIMPLEMENTED and names itself, without details."""
     found = await refused(served, NotBuilt("CreateTabRequest.from_pool"))

@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from tabmuxd.resources.errors import NotBuilt, Refused
+from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import statuses
 from tabmuxd.rpc.drain import Drain
@@ -28,6 +29,10 @@ from tabmuxd.rpc.watches import stalled
 
 WRITE_TIMEOUT: Final = timedelta(seconds=60)
 _UNIX_PEER: Final = "unix:"
+# Every error of these has the keys `page_touched` and `retry`.
+_ON_PAGE: Final = frozenset(
+    f"/tabmux.v1.TabService/{method}" for method in ("NavigateTab", "PerformAction", "EvaluateScript")
+)
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -121,7 +126,7 @@ class Gate:
                 check_scope(caller, name)
                 result = await work(caller)
         except Refused as refused:
-            status = statuses.status_of(refused)
+            status = statuses.status_of(_with_outcome(name, refused))
             log(statuses.code_name(status), reason=refused.reason.value)
         except NotBuilt as error:
             status = statuses.not_built_status(error)
@@ -146,6 +151,13 @@ async def _write(part: Part, context: Context) -> None:
     except grpc.aio.InternalError as error:
         # grpcio 1.85: the client went away while the write was under way, and the call is about to be cancelled.
         raise asyncio.CancelledError from error
+
+
+def _with_outcome(name: str, refused: Refused) -> Refused:
+    """What is refused before the domain is asked left the page untouched; the domain itself says more."""
+    if name not in _ON_PAGE or "page_touched" in refused.metadata:
+        return refused
+    return with_outcome(refused, "no")
 
 
 def _not_built(name: str) -> Callable[[Message, Principal], Never]:
