@@ -13,6 +13,7 @@ from tabmuxd.resources.errors import Reason, Refused, cut, refuse
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.tab import DialogKind, LoadMilestone, Navigation, NavigationOutcome
 from tabmuxd.tabs import faults
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES
 from tabmuxd.tabs.document import Document, Documents, judge, judge_late
 
 COMMAND_TIMEOUT: Final = 5.0
@@ -256,7 +257,7 @@ class Page:
         if frame.get("parentId"):
             return
         self.frame_id = str(frame.get("id", self.frame_id))
-        uri = f"{frame.get('url', '')}{frame.get('urlFragment', '')}"
+        uri = cut(f"{frame.get('url', '')}{frame.get('urlFragment', '')}", MAX_ADDRESS_BYTES)
         self.documents = self.documents.committed(str(frame.get("loaderId", "")), uri)
         document = self.documents.current
         if document is not None:
