@@ -1,11 +1,13 @@
 """When an answer is whole: a pure function of samples and a clock.
 
 Quiet alone never completes an answer whose provider has a finished mark: a long pause stays RUNNING (`stalled`). The
-rule is reversible: text that changes, or Stop that comes back, begins the quiet anew.
+rule is reversible: text that changes, or Stop that comes back, begins the quiet anew. Stop alone proves nothing
+either way: a pause is one with it and without it, but nothing is complete, or given up, while it is shown.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tabmuxd.webai.providers.descriptor import Windows
@@ -14,12 +16,16 @@ from tabmuxd.webai.samples import OwnTurn, Sample
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is known of a growing answer; `quiet_since` is on the caller's monotonic clock, in seconds."""
+    """What is known of a growing answer; times are on the caller's monotonic clock, in seconds.
+
+    `quiet_since`: text and finished mark are unchanged since then. `stop_seen`: when Stop was seen last.
+    """
 
     quiet_since: float
     text: str = ""
     done: bool = False
     writing: bool = True
+    stop_seen: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +64,30 @@ Verdict = Running | Complete | Empty | Broken | GivenUp
 def observe(
     before: Observation, sample: Sample, own: OwnTurn | None, placeholders: frozenset[str], now: float
 ) -> Observation:
-    """What is known after one more sample. Shorter text never replaces longer while the page writes nothing."""
+    """What is known after one more sample.
+
+    Shorter text replaces longer only while the page writes, or with the finished mark.
+    """
     text = own.answer if own else ""
     if text.strip().casefold() in placeholders:
         text = ""
     done = own is not None and own.done
-    if not text and before.text:
+    if not text or (len(text) < len(before.text) and not sample.stop and not done):
         text = before.text  # a node that the page dropped or empties for a moment: what was captured stays
     changed = text != before.text or done != before.done
-    writing = sample.stop
-    quiet_since = now if changed or writing else before.quiet_since
-    return replace(before, text=text, done=done, writing=writing, quiet_since=quiet_since)
+    return replace(
+        before,
+        text=text,
+        done=done,
+        writing=sample.stop,
+        quiet_since=now if changed else before.quiet_since,
+        stop_seen=now if sample.stop else before.stop_seen,
+    )
 
 
 def judge(seen: Observation, sample: Sample, windows: Windows, now: float) -> Verdict:
     """What the answer is, after `observe`."""
-    quiet = now - seen.quiet_since
+    quiet = now - max(seen.quiet_since, seen.stop_seen)
     if sample.failure and not seen.writing:
         return Broken()
     if seen.done and not seen.writing:
@@ -82,4 +96,4 @@ def judge(seen: Observation, sample: Sample, windows: Windows, now: float) -> Ve
         return Complete(quiet) if seen.text.strip() else Empty()
     if not seen.writing and quiet >= windows.give_up_after:
         return GivenUp()
-    return Running(stalled=quiet >= windows.stalled_after, look_within=None)
+    return Running(stalled=now - seen.quiet_since >= windows.stalled_after, look_within=None)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, TypeVar, cast
 
 Role = Literal["user", "assistant"]
+Composer = Literal["usable", "blocked", "absent"]
+
+_ROLES: Final[tuple[Role, ...]] = ("user", "assistant")
+_COMPOSERS: Final[tuple[Composer, ...]] = ("usable", "blocked", "absent")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Sample:
     uri: str
     title: str
     ready: bool
-    composer: Literal["usable", "blocked", "absent"]
+    composer: Composer
     composer_text: str
     composer_exact: bool
     send_count: int
@@ -45,7 +51,7 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             uri=_text(value["uri"]),
             title=_text(value["title"]),
             ready=bool(value["ready"]),
-            composer=cast('Literal["usable", "blocked", "absent"]', _text(value["composer"])),
+            composer=_one_of(value["composer"], _COMPOSERS),
             composer_text=_text(value["composer_text"]),
             composer_exact=bool(value["composer_exact"]),
             send_count=int(cast("int", value["send"])),
@@ -54,19 +60,26 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             turns=tuple(_turn(turn) for turn in turns),
             frames=int(cast("int", value["frames"])),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no sample: {error}") from error
 
 
 def _turn(value: Mapping[str, object]) -> SeenTurn:
-    role = _text(value["role"])
+    role = _one_of(value["role"], _ROLES)
     text = value.get("text")
     return SeenTurn(
         key=_text(value["key"]),
-        role="user" if role == "user" else "assistant",
+        role=role,
         text=None if text is None else _text(text),
         done=bool(value.get("done", False)),
     )
+
+
+def _one_of(value: object, known: tuple[T, ...]) -> T:
+    for one in known:
+        if value == one:
+            return one
+    raise TypeError(f"none of {known}: {type(value).__name__}")
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tabmuxd.webai.samples import OwnTurn, Sample, SeenTurn, keys, lookup_hash, normalised, own_turn, sample_of
+
+from tests.domain.values import sample
+
+_PROMPT = "What is 6 times 7?"
+_OWN = lookup_hash(_PROMPT)
+
+
+def _user(key: str, text: str | None = _PROMPT) -> SeenTurn:
+    return SeenTurn(key, "user", text)
+
+
+def _answer(key: str, text: str | None = "42", *, done: bool = False) -> SeenTurn:
+    return SeenTurn(key, "assistant", text, done=done)
+
+
+def _own(*turns: SeenTurn) -> OwnTurn | None:
+    return own_turn(replace(sample(), turns=turns), _OWN)
+
+
+def test_not_there() -> None:
+    """Without the own prompt there is no own turn: not on an empty page, nor where another was asked (FIN-03)."""
+    assert _own() is None
+    assert _own(_answer("a1", done=True)) is None
+    assert _own(_user("u1", "Something else"), _answer("a1", done=True)) is None
+
+
+def test_older_answers() -> None:
+    """Three finished turns of the baseline are no answer, nor is there one while nothing is behind (FIN-03)."""
+    older = (
+        _user("u1", None),
+        _answer("a1", None, done=True),
+        _user("u2", None),
+        _answer("a2", None, done=True),
+        _user("u3", None),
+        _answer("a3", None, done=True),
+    )
+
+    assert _own(*older) is None
+    assert _own(*older, _user("u4")) == OwnTurn("", done=False, answered=False)
+    assert _own(*older, _user("u4"), _answer("a4")) == OwnTurn("42", done=False, answered=True)
+    assert _own(*older, _user("u4"), _answer("a4", done=True)) == OwnTurn("42", done=True, answered=True)
+
+
+def test_same_text_again() -> None:
+    """A prompt that stands in the baseline already is not the own one, though its text is the same (SUB-16)."""
+    older = (_user("u1", None), _answer("a1", None, done=True))
+
+    assert _own(*older) is None
+    assert _own(*older, _user("u2"), _answer("a2", "43")) == OwnTurn("43", done=False, answered=True)
+
+
+def test_newest() -> None:
+    """Of two that hold the prompt the newer one is the own."""
+    assert _own(_user("u1"), _answer("a1", "1", done=True), _user("u2"), _answer("a2", "2")) == OwnTurn(
+        "2", done=False, answered=True
+    )
+
+
+def test_up_to_the_next_prompt() -> None:
+    """What stands behind another prompt is not the answer."""
+    assert _own(_user("u1"), _answer("a1", "1", done=True), _user("u2", "Else"), _answer("a2", "2")) == OwnTurn(
+        "1", done=True, answered=True
+    )
+
+
+def test_several_parts() -> None:
+    """Parts of one answer are joined; only the mark of the last one tells that it is finished."""
+    first, empty, last = _answer("a1", "1", done=True), _answer("a2", ""), _answer("a3", "3")
+
+    assert _own(_user("u1"), first, empty, last) == OwnTurn("1\n\n3", done=False, answered=True)
+    assert _own(_user("u1"), first, replace(last, done=True)) == OwnTurn("1\n\n3", done=True, answered=True)
+
+
+def test_prompt_is_no_answer() -> None:
+    """A user turn that the marks also take for an assistant's never comes back as the answer (FIN-15)."""
+    assert _own(_user("u1"), _user("u2")) == OwnTurn("", done=False, answered=False)
+
+
+def test_white_space() -> None:
+    """A prompt is found again though the page shows its white space in another way (SUB-06)."""
+    shown = replace(sample(), turns=(_user("u1", " a\n\n b\u00a0c "),))
+
+    assert own_turn(shown, lookup_hash("a\tb c")) == OwnTurn("", done=False, answered=False)
+    assert normalised(" a\n\n b\u00a0c ") == "a b c"
+    assert lookup_hash("a  b") == hashlib.sha256(b"a b").hexdigest()
+
+
+def test_keys() -> None:
+    """The baseline is the keys of all turns that are shown, in order."""
+    assert keys(replace(sample(), turns=(_user("u1", None), _answer("a1")))) == ("u1", "a1")
+
+
+_VALUE = {
+    "uri": "http://textarea.localhost:8000/",
+    "title": "Playground",
+    "ready": True,
+    "composer": "usable",
+    "composer_text": "",
+    "composer_exact": True,
+    "send": 1,
+    "stop": False,
+    "failure": "",
+    "turns": [],
+    "frames": 1,
+}
+
+
+def test_sample_of() -> None:
+    """What the page script gave becomes a sample; a turn without text is one of the baseline."""
+    turns = [
+        {"key": "u1", "role": "user"},
+        {"key": "a1", "role": "assistant", "text": "42", "done": True},
+    ]
+
+    assert sample_of(_VALUE) == sample()
+    assert sample_of({**_VALUE, "turns": turns}) == replace(
+        sample(), turns=(SeenTurn("u1", "user"), SeenTurn("a1", "assistant", "42", done=True))
+    )
+
+
+def test_half_characters() -> None:
+    """Half of a character becomes `?`, for UTF-8 has none; two halves that belong together are one character."""
+    value = json.loads(r'{"key": "a1", "role": "assistant", "text": "a\ud83d \ud83d\ude00 \ude00"}')
+
+    assert sample_of({**_VALUE, "turns": [value], "title": "\udfff"}) == replace(
+        sample(), title="?", turns=(SeenTurn("a1", "assistant", "a? \N{GRINNING FACE} ?"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("uri", None),
+        ("uri", 5),
+        ("title", ["x"]),
+        ("composer", "elsewhere"),
+        ("composer", None),
+        ("composer_text", 1),
+        ("send", None),
+        ("send", "x"),
+        ("failure", True),
+        ("turns", None),
+        ("turns", 5),
+        ("turns", "text"),
+        ("turns", [None]),
+        ("turns", ["text"]),
+        ("turns", [{}]),
+        ("turns", [{"key": "k"}]),
+        ("turns", [{"key": 1, "role": "user"}]),
+        ("turns", [{"key": "k", "role": "system"}]),
+        ("turns", [{"key": "k", "role": "user", "text": 5}]),
+        ("frames", {}),
+    ],
+)
+def test_another_shape(field: str, value: object) -> None:
+    """What is not a sample is a ValueError, never a guess."""
+    with pytest.raises(ValueError, match=r"."):
+        sample_of({**_VALUE, field: value})
+
+
+@pytest.mark.parametrize("field", _VALUE)
+def test_missing(field: str) -> None:
+    """A sample without one of its fields is a ValueError that names it."""
+    with pytest.raises(ValueError, match=field):
+        sample_of({key: value for key, value in _VALUE.items() if key != field})
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["key", "role", "text"]), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(_VALUE)), _ANY))
+def test_any_shape(changed: dict[str, object]) -> None:
+    """Whatever a page gives is a sample whose texts UTF-8 can hold, or a ValueError."""
+    try:
+        found = sample_of({**_VALUE, **changed})
+    except ValueError:
+        return
+    assert isinstance(found, Sample)
+    repr(found).encode()
+    "".join([found.uri, found.title, found.composer_text, found.failure, *keys(found)]).encode()
