@@ -65,7 +65,7 @@ def sample_of(value: Mapping[str, object]) -> Sample:
 
 
 def _turn(value: Mapping[str, object]) -> SeenTurn:
-    role = _one_of(value["role"], _ROLES)
+    role: Role = _one_of(value["role"], _ROLES)
     text = value.get("text")
     return SeenTurn(
         key=_text(value["key"]),
