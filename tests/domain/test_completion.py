@@ -93,7 +93,7 @@ def test_pauses(pause: float, *, stop: bool) -> None:
 
 def test_given_up() -> None:
     """Quiet for too long without the mark is given up with its text, never complete (FIN-10, O-137)."""
-    assert _last(Look(0, "a", stop=True), Look(1, "a"), Look(59, "a")) == (GivenUp(), "a")
+    assert _last(Look(0, "a", stop=True), Look(1, "a"), Look(60, "a")) == (GivenUp(), "a")
     assert _last(Look(0, "a"), Look(59.9, "a")) == (_STALLED, "a")
     assert _last(Look(0, None), Look(60, None)) == (GivenUp(), "")
 
@@ -115,11 +115,13 @@ def test_stop_comes_back() -> None:
     assert _played(
         Look(0, "a", done=True),
         Look(0.75, "a", done=True, stop=True),
+        Look(2, "a", done=True),
         Look(0.5, "a", done=True),
         Look(0.5, "a", done=True),
     ) == [
         (Running(stalled=False, look_within=1.0), "a"),
         (_GOES_ON, "a"),
+        (Running(stalled=False, look_within=1.0), "a"),
         (Running(stalled=False, look_within=0.5), "a"),
         (Complete(1.0), "a"),
     ]

@@ -18,14 +18,15 @@ from tabmuxd.webai.samples import OwnTurn, Sample
 class Observation:
     """What is known of a growing answer; times are on the caller's monotonic clock, in seconds.
 
-    `quiet_since`: text and finished mark are unchanged since then. `stop_seen`: when Stop was seen last.
+    `quiet_since`: text and finished mark are unchanged since then. `stop_since`: when Stop was last seen, or seen to be
+    gone.
     """
 
     quiet_since: float
     text: str = ""
     done: bool = False
     writing: bool = True
-    stop_seen: float = -math.inf
+    stop_since: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,13 @@ def observe(
         done=done,
         writing=sample.stop,
         quiet_since=now if changed else before.quiet_since,
-        stop_seen=now if sample.stop else before.stop_seen,
+        stop_since=now if sample.stop or before.writing else before.stop_since,
     )
 
 
 def judge(seen: Observation, sample: Sample, windows: Windows, now: float) -> Verdict:
     """What the answer is, after `observe`."""
-    quiet = now - max(seen.quiet_since, seen.stop_seen)
+    quiet = now - max(seen.quiet_since, seen.stop_since)
     if sample.failure and not seen.writing:
         return Broken()
     if seen.done and not seen.writing:
