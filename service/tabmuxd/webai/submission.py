@@ -26,7 +26,7 @@ def where(descriptor: Descriptor, sample: Sample, session: Session, tab: str, *,
             Reason.PROVIDER_NOT_SHOWN, f"{tab} is not at a page of {descriptor.id}.", provider=descriptor.id, tab=tab
         )
     shown = descriptor.conversation_of(sample.uri)
-    if shown == session.conversation_uri or (submitted and not session.conversation_uri):
+    if descriptor.same_conversation(shown, session.conversation_uri) or (submitted and not session.conversation_uri):
         return None
     return refuse(
         Reason.PROVIDER_CONVERSATION_CHANGED,

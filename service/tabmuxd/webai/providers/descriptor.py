@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import resources
-from typing import Final, cast
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from tabmuxd.webai.providers.fields import FieldError, Fields
 
 _PACKAGE: Final = "tabmuxd.webai.providers"
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 class DescriptorError(Exception):
@@ -73,18 +76,21 @@ class Descriptor:
     windows: Windows = Windows()
 
     def is_at(self, uri: str) -> bool:
-        """Whether an address belongs to the provider: its host is exactly one of the provider's."""
+        """Whether an address belongs to the provider: its host is exactly one of the provider's.
+
+        Scheme and port are those of the start address, and there is no user info.
+        """
         try:
-            parts = urlsplit(uri)
+            parts, start = urlsplit(uri), urlsplit(self.start_uri)
+            return (
+                parts.hostname in self.hosts
+                and parts.username is None
+                and parts.password is None
+                and parts.scheme in _PORTS
+                and (parts.scheme, _port(parts)) == (start.scheme, _port(start))
+            )
         except ValueError:
             return False
-        return (
-            parts.scheme in ("http", "https")
-            and parts.hostname in self.hosts
-            and parts.username is None
-            and parts.password is None
-            and _port(uri) == _port(self.start_uri)
-        )
 
     def conversation_of(self, uri: str) -> str:
         """Address of the conversation that `uri` shows, without query and fragment; empty for a new one."""
@@ -93,14 +99,17 @@ class Descriptor:
         parts = urlsplit(uri)
         if self.conversation_path.fullmatch(parts.path) is None:
             return ""
-        return f"{parts.scheme}://{parts.netloc}{parts.path}"
+        netloc = parts.netloc.lower().removesuffix(f":{_PORTS[parts.scheme]}").removesuffix(":")
+        return f"{parts.scheme}://{netloc}{parts.path}"
+
+    @staticmethod
+    def same_conversation(first: str, second: str) -> bool:
+        """Whether two addresses that `conversation_of` gave are of one conversation: each host shows the same ones."""
+        return urlsplit(first).path == urlsplit(second).path
 
 
-def _port(uri: str) -> int | None:
-    try:
-        return urlsplit(uri).port
-    except ValueError:
-        return -1
+def _port(parts: SplitResult) -> int:
+    return _PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
 
 
 def load(name: str, variables: Mapping[str, str] | None = None) -> Descriptor:
@@ -114,55 +123,62 @@ def load(name: str, variables: Mapping[str, str] | None = None) -> Descriptor:
 def parse(text: str, source: str) -> Descriptor:
     """A descriptor from TOML text; DescriptorError names `source` and what is wrong."""
     try:
-        values = tomllib.loads(text)
-        return Descriptor(
-            id=str(values["id"]),
-            display_name=str(values["display_name"]),
-            version=str(values["version"]),
-            hosts=tuple(str(host) for host in values["hosts"]),
-            start_uri=str(values["start_uri"]),
-            conversation_path=re.compile(values["conversation_path"]),
-            default_answer_timeout=timedelta(seconds=float(values["answer_timeout_seconds"])),
-            max_prompt_character_count=int(values["max_prompt_characters"]),
-            placeholders=frozenset(str(text).casefold() for text in values.get("placeholders", [])),
-            marks=_marks(values["page"]),
-            windows=_windows(values.get("windows", {})),
+        fields = Fields(tomllib.loads(text))
+        descriptor = Descriptor(
+            id=fields.text("id"),
+            display_name=fields.text("display_name"),
+            version=fields.text("version"),
+            hosts=tuple(host.lower() for host in fields.texts("hosts")),
+            start_uri=fields.text("start_uri"),
+            conversation_path=_pattern("conversation_path", fields),
+            default_answer_timeout=timedelta(seconds=fields.count("answer_timeout_seconds")),
+            max_prompt_character_count=fields.count("max_prompt_characters"),
+            placeholders=frozenset(text.casefold() for text in fields.texts("placeholders", ())),
+            marks=_marks(fields.table("page")),
+            windows=_windows(fields.table("windows", {})),
         )
-    except KeyError as error:
-        raise DescriptorError(f"{source}: the field {error.args[0]!r} is missing") from error
-    except (tomllib.TOMLDecodeError, TypeError, ValueError, re.error) as error:
+        fields.finish()
+    except (tomllib.TOMLDecodeError, FieldError) as error:
         raise DescriptorError(f"{source}: {error}") from error
+    if not descriptor.is_at(descriptor.start_uri):
+        raise DescriptorError(f"{source}: the field 'start_uri' must be an http or https address at one of 'hosts'")
+    return descriptor
 
 
-def _marks(table: Mapping[str, object]) -> PageMarks:
-    _refuse_unknown(PageMarks, table)
-    return PageMarks(
-        composer=_texts(table["composer"]),
-        send=_texts(table["send"]),
-        stop=_texts(table["stop"]),
-        user_turn=str(table["user_turn"]),
-        assistant_turn=str(table["assistant_turn"]),
-        turn_key=str(table["turn_key"]),
-        prompt_text=str(table["prompt_text"]),
-        answer_text=str(table["answer_text"]),
-        done_mark=_texts(table["done_mark"]),
-        failure=_texts(table["failure"]),
-        root=str(table.get("root", "")),
-        ready=str(table.get("ready", "")),
+def _pattern(name: str, fields: Fields) -> re.Pattern[str]:
+    try:
+        return re.compile(fields.text(name))
+    except re.error as error:
+        raise FieldError(f"the field {name!r} is no pattern: {error}") from error
+
+
+def _marks(table: Fields) -> PageMarks:
+    marks = PageMarks(
+        composer=table.texts("composer"),
+        send=table.texts("send"),
+        stop=table.texts("stop"),
+        user_turn=table.text("user_turn"),
+        assistant_turn=table.text("assistant_turn"),
+        turn_key=table.text("turn_key"),
+        prompt_text=table.text("prompt_text"),
+        answer_text=table.text("answer_text"),
+        done_mark=table.texts("done_mark"),
+        failure=table.texts("failure"),
+        root=table.text("root", ""),
+        ready=table.text("ready", ""),
     )
+    table.finish()
+    return marks
 
 
-def _windows(table: Mapping[str, object]) -> Windows:
-    _refuse_unknown(Windows, table)
-    return Windows(**{key: float(str(value)) for key, value in table.items()})
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"{value!r} is not a list of selectors")
-    return tuple(str(entry) for entry in cast("list[object]", value))
-
-
-def _refuse_unknown(of: type[PageMarks | Windows], table: Mapping[str, object]) -> None:
-    if unknown := set(table) - {field.name for field in fields(of)}:
-        raise ValueError(f"unknown field {min(unknown)!r}")
+def _windows(table: Fields) -> Windows:
+    usual = Windows()
+    windows = Windows(
+        done_quiet=table.number("done_quiet", usual.done_quiet),
+        stalled_after=table.number("stalled_after", usual.stalled_after),
+        give_up_after=table.number("give_up_after", usual.give_up_after),
+        composer_wait=table.number("composer_wait", usual.composer_wait),
+        commit_wait=table.number("commit_wait", usual.commit_wait),
+    )
+    table.finish()
+    return windows

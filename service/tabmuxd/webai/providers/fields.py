@@ -1,0 +1,69 @@
+"""Reading a table of TOML field by field: each has its kind, and none is left over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+
+class FieldError(ValueError):
+    """A field that is missing, unknown, or not what it has to be; the message names it."""
+
+
+class Fields:
+    """The fields of one table; `finish` refuses those that nobody asked for."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        """Of `tomllib`."""
+        self._values = values
+        self._asked: set[str] = set()
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text, not empty unless it may be left out."""
+        value = self._take(name, default)
+        if not isinstance(value, str) or (not value and default is None):
+            raise FieldError(f"the field {name!r} must be a text")
+        return value
+
+    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A list of texts, none of them empty; one at least unless it may be left out."""
+        value = self._take(name, default)
+        entries = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+        texts = tuple(entry for entry in entries if isinstance(entry, str) and entry)
+        if len(texts) < len(entries) or not isinstance(value, list | tuple) or (not texts and default is None):
+            raise FieldError(f"the field {name!r} must be a list of texts")
+        return texts
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A finite number, not below 0."""
+        value = self._take(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise FieldError(f"the field {name!r} must be a number, not below 0")
+        return float(value)
+
+    def count(self, name: str) -> int:
+        """A whole number above 0."""
+        value = self._take(name, None)
+        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+            raise FieldError(f"the field {name!r} must be a whole number above 0")
+        return value
+
+    def table(self, name: str, default: Mapping[str, object] | None = None) -> Fields:
+        """The fields of a table within this one."""
+        value = self._take(name, default)
+        if not isinstance(value, Mapping):
+            raise FieldError(f"the field {name!r} must be a table")
+        return Fields(cast("Mapping[str, object]", value))
+
+    def finish(self) -> None:
+        """Raise FieldError if there is a field that was not asked for."""
+        if unknown := set(self._values) - self._asked:
+            raise FieldError(f"unknown field {min(unknown)!r}")
+
+    def _take(self, name: str, default: object) -> object:
+        self._asked.add(name)
+        value = self._values.get(name, default)
+        if value is None:
+            raise FieldError(f"the field {name!r} is missing")
+        return value

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from importlib import resources
+
+import pytest
+from tabmuxd.webai.providers import descriptor
+from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, PageMarks, Windows
+
+_TEXT = """
+id = "chat"
+display_name = "Chat"
+version = "7"
+hosts = ["chat.example", "Alias.example"]
+start_uri = "https://chat.example/"
+conversation_path = "/c/[0-9a-f]{4}"
+answer_timeout_seconds = 300
+max_prompt_characters = 1000
+placeholders = ["Thinking", "SEARCHING…"]
+
+[page]
+root = "chat-app"
+ready = "main"
+composer = ["#prompt", "textarea"]
+send = ["#send"]
+stop = ["#stop"]
+user_turn = ".user"
+assistant_turn = ".assistant"
+turn_key = "data-id"
+prompt_text = ".text"
+answer_text = ".markdown"
+done_mark = [".copy"]
+failure = ["[role=alert]"]
+
+[windows]
+done_quiet = 1.5
+"""
+
+
+def _chat() -> Descriptor:
+    return descriptor.parse(_TEXT, "chat.toml")
+
+
+def test_parse() -> None:
+    """A descriptor is what its TOML says, with defaults for what may be left out."""
+    assert _chat() == Descriptor(
+        id="chat",
+        display_name="Chat",
+        version="7",
+        hosts=("chat.example", "alias.example"),
+        start_uri="https://chat.example/",
+        conversation_path=re.compile("/c/[0-9a-f]{4}"),
+        default_answer_timeout=timedelta(minutes=5),
+        max_prompt_character_count=1000,
+        placeholders=frozenset({"thinking", "searching…"}),
+        marks=PageMarks(
+            composer=("#prompt", "textarea"),
+            send=("#send",),
+            stop=("#stop",),
+            user_turn=".user",
+            assistant_turn=".assistant",
+            turn_key="data-id",
+            prompt_text=".text",
+            answer_text=".markdown",
+            done_mark=(".copy",),
+            failure=("[role=alert]",),
+            root="chat-app",
+            ready="main",
+        ),
+        windows=Windows(done_quiet=1.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "conversation"),
+    [
+        ("https://chat.example/", ""),
+        ("https://chat.example", ""),
+        ("https://chat.example/c/12ab", "https://chat.example/c/12ab"),
+        ("https://chat.example/c/12ab?x=1#y", "https://chat.example/c/12ab"),
+        ("https://chat.example:443/c/12ab", "https://chat.example/c/12ab"),
+        ("HTTPS://CHAT.Example/c/12ab", "https://chat.example/c/12ab"),
+        ("https://alias.example/c/12ab", "https://alias.example/c/12ab"),
+        ("https://chat.example/c/12AB", ""),
+        ("https://chat.example/c/12ab/", ""),
+        ("https://chat.example/c/12ab/../34cd", ""),
+        ("https://chat.example/c%2f12ab", ""),
+        ("https://chat.example/c/%2e%2e", ""),
+        ("https://chat.example//c/12ab", ""),
+        ("https://chat.example/x/c/12ab", ""),
+    ],
+)
+def test_at_provider(uri: str, conversation: str) -> None:
+    """An address at the provider shows a conversation only if its whole path is one; told plainly then (SEC-05)."""
+    assert _chat().is_at(uri)
+    assert _chat().conversation_of(uri) == conversation
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "about:blank",
+        "chat.example",
+        "//chat.example/c/12ab",
+        "http://chat.example/c/12ab",
+        "http://chat.example:443/c/12ab",
+        "ftp://chat.example/",
+        "javascript://chat.example/%0aalert(1)",
+        "https://chat.example:8443/c/12ab",
+        "https://chat.example:80/c/12ab",
+        "https://chat.example:x/",
+        "https://user@chat.example/c/12ab",
+        "https://user:pass@chat.example/c/12ab",
+        "https://@chat.example/c/12ab",
+        "https://:@chat.example/c/12ab",
+        "https://chat.example@evil.example/c/12ab",
+        "https://chat.example\\@evil.example/",
+        "https://evil.example\\.chat.example/",
+        "https://chat.example.evil.example/",
+        "https://xchat.example/",
+        "https://chat.example./c/12ab",
+        "https://sub.chat.example/",
+        "https://evil.example/https://chat.example/c/12ab",
+        "https://evil.example/?chat.example",
+        "https://evil.example#@chat.example/",
+        "https://ch\u0430t.example/",
+        "https://chat.example%2eevil.example/",
+        "https://[chat.example]/",
+        "https://[::1/",
+    ],
+)
+def test_elsewhere(uri: str) -> None:
+    """Look-alikes, other schemes and ports, and user info are not the provider, and show nothing (SEC-05)."""
+    assert not _chat().is_at(uri)
+    assert _chat().conversation_of(uri) == ""
+
+
+_MISSING = [
+    "id",
+    "display_name",
+    "version",
+    "hosts",
+    "start_uri",
+    "conversation_path",
+    "answer_timeout_seconds",
+    "max_prompt_characters",
+    "composer",
+    "send",
+    "stop",
+    "user_turn",
+    "assistant_turn",
+    "turn_key",
+    "prompt_text",
+    "answer_text",
+    "done_mark",
+    "failure",
+]
+
+
+@pytest.mark.parametrize("field", _MISSING)
+def test_missing(field: str) -> None:
+    """A field that is missing is named, with the file."""
+    text = re.sub(rf"^{field} = .*$", "", _TEXT, flags=re.MULTILINE)
+
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{field}"):
+        descriptor.parse(text, "mine.toml")
+
+
+def test_no_page() -> None:
+    """Without marks of a page there is no descriptor."""
+    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*page"):
+        descriptor.parse(_TEXT.partition("[page]")[0], "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", "5"),
+        ("id", '""'),
+        ("display_name", "true"),
+        ("version", "1"),
+        ("hosts", '"chat.example"'),
+        ("hosts", "[]"),
+        ("hosts", "[5]"),
+        ("hosts", '[""]'),
+        ("start_uri", "5"),
+        ("start_uri", '"https://evil.example/"'),
+        ("start_uri", '"https://chat.example:{port}/"'),
+        ("start_uri", '"file:///chat.example"'),
+        ("conversation_path", "5"),
+        ("conversation_path", '"("'),
+        ("answer_timeout_seconds", '"soon"'),
+        ("answer_timeout_seconds", "0"),
+        ("answer_timeout_seconds", "-1"),
+        ("answer_timeout_seconds", "inf"),
+        ("answer_timeout_seconds", "nan"),
+        ("answer_timeout_seconds", "true"),
+        ("max_prompt_characters", '"many"'),
+        ("max_prompt_characters", "0"),
+        ("max_prompt_characters", "1.5"),
+        ("max_prompt_characters", "inf"),
+        ("placeholders", '"Thinking"'),
+        ("placeholders", "[5]"),
+        ("composer", '"#prompt"'),
+        ("composer", "[]"),
+        ("composer", "[5]"),
+        ("composer", '[""]'),
+        ("send", "{}"),
+        ("done_mark", "[]"),
+        ("user_turn", "5"),
+        ("user_turn", '""'),
+        ("turn_key", '""'),
+        ("root", "5"),
+        ("ready", "false"),
+        ("done_quiet", '"long"'),
+        ("done_quiet", "-1"),
+        ("done_quiet", "inf"),
+        ("done_quiet", "nan"),
+        ("done_quiet", "true"),
+    ],
+)
+def test_wrong(field: str, value: str) -> None:
+    """A value of the wrong kind is refused with file and field, not bent into another."""
+    text = re.sub(rf"^{field} = .*$", lambda _match: f"{field} = {value}", _TEXT, flags=re.MULTILINE)
+
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{field}"):
+        descriptor.parse(text, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ("placeholders =", "place_holders =", "place_holders"),
+        ("failure =", "failures =", "failure"),
+        ("ready =", "redy =", "redy"),
+        ("done_quiet =", "quiet_done =", "quiet_done"),
+        ("[windows]\ndone_quiet = 1.5", "[window]\ndone_quiet = 1.5", "window"),
+        ("[page]", "[[page]]", "page"),
+        ("[windows]", "[[windows]]", "windows"),
+    ],
+)
+def test_unknown(before: str, after: str, named: str) -> None:
+    """A field that is misspelt is named: it is not silently left at its default."""
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+        descriptor.parse(_TEXT.replace(before, after), "mine.toml")
+
+
+def test_not_toml() -> None:
+    """What is not TOML is refused with the file."""
+    with pytest.raises(DescriptorError, match=r"^mine\.toml: "):
+        descriptor.parse("id = ", "mine.toml")
+
+
+_SHIPPED = sorted(
+    path.name.removesuffix(".toml")
+    for path in resources.files("tabmuxd.webai.providers").iterdir()
+    if path.name.endswith(".toml")
+)
+
+
+@pytest.mark.parametrize("name", _SHIPPED)
+def test_shipped(name: str) -> None:
+    """Every descriptor that is shipped can be loaded, and starts at itself with a new conversation."""
+    loaded = descriptor.load(name, {"port": "8000"})
+
+    assert loaded.id == name
+    assert loaded.is_at(loaded.start_uri)
+    assert loaded.conversation_of(loaded.start_uri) == ""
+
+
+def test_shipped_are_found() -> None:
+    """The playground's three pages are among those shipped."""
+    assert {"playground-editor", "playground-shadow", "playground-textarea"} <= set(_SHIPPED)
