@@ -81,11 +81,18 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
     return replace(tab, session=session.name, lease=held.name, last_active_time=now)
 
 
-def submit(changes: Changes, name: str, baseline: tuple[str, ...]) -> Turn:
-    """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again."""
+def submit(changes: Changes, name: str, tab: str, baseline: tuple[str, ...]) -> Turn:
+    """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again.
+
+    Raises TabLost if the session does not hold the `tab` any more that the prompt was typed into.
+    """
     turn = _open(changes, name)
     if turn.state is not TurnState.PENDING:
         raise refuse(Reason.SUBMIT_UNCONFIRMED, f"{name} was submitted before; it is not submitted again.", turn=name)
+    session = changes.session(session_of(name))
+    held = changes.lease_on(tab)
+    if session is None or session.tab != tab or held is None or held.session != session.name:
+        raise TabLost(tab)
     return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
 
 
@@ -194,6 +201,10 @@ def _open(changes: Changes, name: str) -> Turn:
 
 class TurnEnded(Exception):
     """The turn has ended meanwhile; there is nothing left to do."""
+
+
+class TabLost(Exception):
+    """The session lost its tab before the press: nothing was submitted, and the turn goes on in another tab."""
 
 
 def turn_ended(name: str) -> TurnEnded:

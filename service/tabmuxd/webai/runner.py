@@ -26,7 +26,7 @@ from tabmuxd.webai import completion, records, submission
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
-from tabmuxd.webai.records import Ending, TurnEnded
+from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.samples import OwnTurn, Sample, keys, lookup_hash, own_turn
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -122,12 +122,12 @@ class TurnRunner:
                 page = await self._patiently(self._get_page)
                 chat = self._on(page)
                 baseline, length = await self._type(chat, turn.prompt)
+                await self._record_submit(page.tab, baseline)
                 break
-            except (CdpError, PageNotAnswering) as error:
+            except (CdpError, PageNotAnswering, TabLost) as error:
                 # Nothing was pressed: the tab may be gone, and the turn goes on in another.
                 _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
                 await asyncio.sleep(_RETRY)
-        await self._around.log.change(lambda changes: records.submit(changes, self.name, baseline))
         self._typed = False
         try:
             verdict = await chat.press(length)
@@ -273,6 +273,9 @@ class TurnRunner:
                     )
                 case _:
                     assert_never(verdict)
+
+    async def _record_submit(self, tab: str, baseline: tuple[str, ...]) -> None:
+        await self._around.log.change(lambda changes: records.submit(changes, self.name, tab, baseline))
 
     async def _record_stalled(self, stalled: bool) -> None:  # noqa: FBT001 - what is recorded
         await self._around.log.change(lambda changes: records.stall(changes, self.name, stalled=stalled))

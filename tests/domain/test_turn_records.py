@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tabmuxd.events.changes import Changes
+from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.orders import PromptOrder
+from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.session import Turn, TurnState, Warning  # noqa: A004 - the contract's word
+from tabmuxd.resources.tab import Tab, TabState
+from tabmuxd.tabs import endings
+from tabmuxd.webai import records
+from tabmuxd.webai.records import Ending, TabLost, TurnEnded
+from tabmuxd.webai.service import _insert_turn
+
+from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, ready_tab
+
+_TURN = f"{SESSION}/turns/0123456789"
+_ORDER = PromptOrder(SESSION, "What is 6 times 7?", "key", "hash")
+
+
+@pytest.fixture
+async def log() -> AsyncGenerator[Log]:
+    """A log with one session, its turn PENDING, and a tab that it is bound to."""
+    directory = Path(tempfile.mkdtemp(prefix="tm"))
+    async with Log(directory / "t.sqlite3", clock=lambda: NOW) as opened:
+        await opened.change(lambda changes: changes.record(chat_session()))
+        await opened.change(lambda changes: _insert_turn(changes, OWNER, _ORDER, _TURN, timedelta(minutes=5)))
+        await opened.change(
+            lambda changes: changes.record(records.bind(changes, _TURN, replace(ready_tab(), shared_with=()), LEASE))
+        )
+        yield opened
+    shutil.rmtree(directory)
+
+
+def _served(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause) -> None:
+    records.lose_tab(changes, tab, refused, cause, lambda _turn: "so far")
+
+
+def _lose(changes: Changes) -> Tab:
+    return endings.lose_page(changes, _now(changes), TabState.LOST, ChangeCause.PERSON, _served)
+
+
+def _now(changes: Changes) -> Tab:
+    """The tab as it stands."""
+    tab = changes.tab(TAB)
+    assert tab is not None
+    return tab
+
+
+async def test_lost_before_the_press(log: Log) -> None:
+    """A tab that was lost while the prompt was typed takes no press; the turn stays PENDING, for another (SUB-14)."""
+    await log.change(_lose)
+
+    with pytest.raises(TabLost):
+        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+
+    turn = log.live.turns[_TURN]
+    assert (turn.state, turn.prompt) == (TurnState.PENDING, _ORDER.text)
+
+
+async def test_lost_after_the_press(log: Log) -> None:
+    """A turn whose tab is lost after the press fails with the text there was; the session is parked (SES-10)."""
+    await log.change(lambda changes: records.submit(changes, _TURN, TAB, ("k",)))
+    await log.change(lambda changes: records.run(changes, _TURN))
+
+    await log.change(_lose)
+
+    turn = await log.get_turn(_TURN)
+    session = log.live.sessions[SESSION]
+    assert turn is not None
+    assert turn.error is not None
+    assert (turn.state, turn.answer_markdown, turn.error.reason) == (TurnState.FAILED, "so far", "TAB_GONE")
+    assert (turn.error.metadata["page_touched"], turn.error.metadata["retry"]) == ("yes", "after-verify")
+    assert (session.tab, session.open_turn, session.close_count) == ("", "", 1)
+    assert dict(log.live.leases) == {}
+
+
+async def test_pressed_once(log: Log) -> None:
+    """What was submitted is not submitted again, and keeps no prompt; the baseline is kept (O-132)."""
+    submitted = await log.change(lambda changes: records.submit(changes, _TURN, TAB, ("k1", "k2")))
+
+    with pytest.raises(Refused) as raised:
+        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+
+    assert raised.value.reason is Reason.SUBMIT_UNCONFIRMED
+    assert log.live.turns[_TURN] == submitted
+    assert (submitted.state, submitted.prompt, submitted.baseline) == (TurnState.SUBMITTING, "", ("k1", "k2"))
+
+
+async def test_ended(log: Log) -> None:
+    """An end says what it ended with, frees the tab, and lets the session live on for its `ttl` (SES-12)."""
+    warnings = tuple(Warning(f"w-{number}", "m") for number in range(25))
+    ending = Ending(TurnState.CANCELLED, "ä", warnings=warnings)
+
+    ended = await log.change(lambda changes: records.end(changes, _TURN, ending, ChangeCause.CLIENT))
+
+    assert (ended.state, ended.answer_markdown, ended.answer_size_bytes) == (TurnState.CANCELLED, "ä", 2)
+    assert (ended.end_time, ended.warnings, ended.prompt) == (NOW, warnings[:20], "")
+    assert (log.live.tabs[TAB].session, log.live.tabs[TAB].lease) == (SESSION, "")
+    assert log.live.sessions[SESSION].expire_time == NOW + timedelta(days=30)
+    with pytest.raises(TurnEnded):
+        await log.change(lambda changes: records.run(changes, _TURN))
+
+
+async def test_unknown(log: Log) -> None:
+    """The end of a turn that nobody knows is TURN_NOT_FOUND."""
+    with pytest.raises(Refused) as raised:
+        await log.change(lambda changes: records.end(changes, f"{_TURN[:-1]}8", Ending(TurnState.CANCELLED)))
+
+    assert raised.value.reason is Reason.TURN_NOT_FOUND
+
+
+async def test_another_lease(log: Log) -> None:
+    """A prompt for a session whose tab a client holds is LEASE_HELD, and nothing is typed (O-15)."""
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    again = replace(_ORDER, request_id="again")
+    name = f"{_TURN[:-1]}8"
+    of_client = replace(await _lease(log), name="leases/c", session="", owner="local/a", end_time=None)
+
+    def hold_and_bind(changes: Changes) -> Tab:
+        _insert_turn(changes, OWNER, again, name, timedelta(minutes=5))
+        changes.record(of_client)
+        return records.bind(changes, name, _now(changes), "leases/new")
+
+    with pytest.raises(Refused) as raised:
+        await log.change(hold_and_bind)
+
+    assert (raised.value.reason, raised.value.metadata) == (Reason.LEASE_HELD, {"tab": TAB, "lease": "leases/c"})
+
+
+async def _lease(log: Log) -> Lease:
+    lease = await log.get_lease(LEASE)
+    assert lease is not None
+    return lease
+
+
+@pytest.mark.parametrize(
+    ("caller", "order", "reason"),
+    [
+        (OWNER, _ORDER, None),
+        (ADMIN, _ORDER, None),
+        (STRANGER, _ORDER, "NOT_OWNER"),
+        (STRANGER, replace(_ORDER, session="sessions/none"), "SESSION_NOT_FOUND"),
+        (OWNER, replace(_ORDER, payload_sha256="other"), "REQUEST_ID_REUSED"),
+        (OWNER, replace(_ORDER, request_id="other"), "TURN_IN_PROGRESS"),
+    ],
+)
+async def test_repeat(log: Log, caller: Principal, order: PromptOrder, reason: str | None) -> None:
+    """The same key is the same turn, with another payload it is refused; one turn at a time (O-8, O-133, SUB-15)."""
+    before = log.live
+
+    def insert(changes: Changes) -> Turn:
+        return _insert_turn(changes, caller, order, f"{_TURN[:-1]}8", timedelta(minutes=5))
+
+    try:
+        found, told = await log.change(insert), None
+    except Refused as refused:
+        found, told = None, refused.reason.value
+
+    assert (told, log.live) == (reason, before)
+    assert found in (None, before.turns[_TURN])
+
+
+@pytest.mark.parametrize(
+    ("state", "touched"),
+    [(TurnState.PENDING, "no"), (TurnState.SUBMITTING, "unknown"), (TurnState.RUNNING, "yes")],
+)
+def test_touched(state: TurnState, touched: PageTouched) -> None:
+    """Whether the prompt was submitted follows from how far the turn had come (ownership 2)."""
+    turn = Turn(_TURN, state, "key", "a", "b", NOW, NOW)
+
+    assert records.touched(turn) == touched
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "outcome"),
+    [
+        (TurnState.PENDING, Reason.TAB_CAPACITY, ("no", "safe")),
+        (TurnState.PENDING, Reason.PROVIDER_COMPOSER_UNUSABLE, ("no", "after-verify")),
+        (TurnState.SUBMITTING, Reason.BROWSER_UNREACHABLE, ("unknown", "after-verify")),
+        (TurnState.SUBMITTING, Reason.SUBMIT_UNCONFIRMED, ("unknown", "after-verify")),
+        (TurnState.RUNNING, Reason.BROWSER_UNREACHABLE, ("yes", "after-verify")),
+        (TurnState.RUNNING, Reason.ANSWER_TIMEOUT, ("yes", "after-verify")),
+    ],
+)
+async def test_end_tells(log: Log, state: TurnState, reason: Reason, outcome: tuple[str, str]) -> None:
+    """Each `Turn.error` says whether the prompt was submitted and what a program may do (O-72, SUB-14)."""
+    if state is not TurnState.PENDING:
+        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+    if state is TurnState.RUNNING:
+        await log.change(lambda changes: records.run(changes, _TURN))
+
+    ended = await log.change(
+        lambda changes: records.end(changes, _TURN, Ending(TurnState.FAILED, refused=refuse(reason, "m")))
+    )
+
+    assert ended.error is not None
+    assert (ended.error.metadata["page_touched"], ended.error.metadata["retry"]) == outcome
+
+
+async def test_conversation_is_adopted_once(log: Log) -> None:
+    """The first address of the conversation is kept, whatever the page shows later; the title follows (FIN-17)."""
+
+    def shown() -> tuple[str, str]:
+        session = log.live.sessions[SESSION]
+        return session.conversation_uri, session.title
+
+    await log.change(lambda changes: records.note_conversation(changes, _TURN, "", "nought"))
+    assert shown() == ("", "nought")
+    await log.change(lambda changes: records.note_conversation(changes, _TURN, "http://x/c/1", "one"))
+    assert shown() == ("http://x/c/1", "one")
+    await log.change(lambda changes: records.note_conversation(changes, _TURN, "http://x/c/2", "two"))
+    assert shown() == ("http://x/c/1", "two")
