@@ -33,6 +33,10 @@ _ALIVE: Final = 15.0
 _TEXT_INTERVAL: Final = 0.1
 
 
+Run = tuple[TurnRunner, asyncio.Task[None]]
+"""Who brings a turn to its end, and the task in which that happens."""
+
+
 class WebAi:
     """Holds conversations; each open turn has one runner, whoever waits for it."""
 
@@ -55,7 +59,8 @@ class WebAi:
         self._random = random
         self._feeds = feeds
         self._around = Surroundings(tabs, log, random, clock)
-        self._running: dict[str, tuple[TurnRunner, asyncio.Task[None]]] = {}
+        self._running: dict[str, Run] = {}
+        self._cancelling: dict[str, asyncio.Task[Turn]] = {}
 
     def __repr__(self) -> str:
         """How many turns are open."""
@@ -125,7 +130,7 @@ class WebAi:
         timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
         name = turn_name(order.session, new_id(self._random))
         turn = await self._log.change(lambda changes: _insert_turn(changes, caller, order, name, timeout))
-        if not turn.ended and turn.name not in self._running:
+        if not turn.ended and turn.name not in self._running and turn.name not in self._cancelling:
             self._start(turn)
         return turn
 
@@ -163,13 +168,16 @@ class WebAi:
             raise not_owner(session.name, session.owner)
         if turn.ended:
             return turn
-        running = self._running.get(name)
-        if running is None:
-            return await self.get_turn(name)
-        runner, task = running
-        task.cancel()
-        await asyncio.wait({task})
-        return await asyncio.shield(self._tasks.spawn(runner.cancel(), f"cancel {name}"))
+        cancelling = self._cancelling.get(name)
+        if cancelling is None:
+            running = self._running.get(name) or self._start(turn)
+            if running is None:
+                return await self.get_turn(name)
+            # A task of its own: a caller that goes away must not leave a turn that nobody runs.
+            cancelling = self._tasks.spawn(_cancel(*running), f"cancel {name}")
+            self._cancelling[name] = cancelling
+            cancelling.add_done_callback(lambda _task: self._cancelled(name))
+        return await asyncio.shield(cancelling)
 
     async def stream_answer(
         self, name: str, *, known_size_bytes: int, known_sha256: str
@@ -217,18 +225,25 @@ class WebAi:
                 return True
         return moved is None
 
-    def _start(self, turn: Turn) -> None:
+    def _start(self, turn: Turn) -> Run | None:
+        """Run an open turn; None where its provider is not known any more."""
         session = self._log.live.sessions.get(session_of(turn.name))
         descriptor = self.providers.get(session.provider) if session else None
         if descriptor is None:
-            return
+            return None
         runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name))
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
         self._running[turn.name] = (runner, task)
         task.add_done_callback(lambda _task: self._ended(turn.name))
+        return runner, task
 
     def _ended(self, name: str) -> None:
         self._running.pop(name, None)
+        if name not in self._cancelling:
+            self._feeds.drop(name)
+
+    def _cancelled(self, name: str) -> None:
+        self._cancelling.pop(name, None)
         self._feeds.drop(name)
 
     def _provider(self, provider: str) -> Descriptor:
@@ -238,6 +253,12 @@ class WebAi:
                 Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider
             )
         return descriptor
+
+
+async def _cancel(runner: TurnRunner, task: asyncio.Task[None]) -> Turn:
+    task.cancel()
+    await asyncio.wait({task})
+    return await runner.cancel()
 
 
 def lost_tab_hook(feeds: Feeds) -> ServedHook:
