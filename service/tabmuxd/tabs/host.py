@@ -139,8 +139,11 @@ class BrowserHost:
         self._opening.add(tab)
 
     def end_opening(self, tab: str) -> None:
-        """The row is settled."""
+        """The row is settled, or is now: its target could not be closed while the browser was away."""
         self._opening.discard(tab)
+        row = self._log.live.tab(tab)
+        if row is not None and row.state is TabState.OPENING and self.targets is not None and not self.stopping:
+            self._tasks.spawn(self._end_quietly(row), f"end {tab}")
         self._notes.note(tab)
 
     async def attach(self, tab: str, target_id: str) -> Page:
@@ -180,11 +183,14 @@ class BrowserHost:
         return endings.close(changes, tab, cause, why, self._served)
 
     def _marked(self, tab: Tab) -> str:
-        """Target id of an OPENING row whose target was not recorded yet, found by its marker address alone."""
-        if tab.state is not TabState.OPENING or self.targets is None:
+        """Target id of an OPENING row whose target was not recorded yet, found by its marker address alone.
+
+        Raises BROWSER_UNREACHABLE where it cannot be looked for.
+        """
+        if tab.state is not TabState.OPENING:
             return ""
         address = marker_address(tab.name, tab.marker)
-        found = [i.target_id for i in self.targets.pages.values() if i.uri == address and not i.opener_id]
+        found = [i.target_id for i in self.connected().pages.values() if i.uri == address and not i.opener_id]
         return found[0] if len(found) == 1 else ""
 
     # The link
@@ -256,7 +262,7 @@ class BrowserHost:
 
     async def _end_quietly(self, tab: Tab) -> None:
         try:
-            await self._close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+            await self.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
         except Exception as error:  # noqa: BLE001 - the row stays, and the next connect tries again
             _log.warning("unfinished tab not closed", tab=tab.name, error=type(error).__name__)
 

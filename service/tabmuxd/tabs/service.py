@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from tabmuxd.cdp.errors import CdpError
@@ -139,20 +140,29 @@ class Tabs:
         uri = check_address(order.uri)
         host = self._host(order.browser)
         host.connected()
-        name = tab_name(host.name, new_id(self._random))
-        marker = hashlib.sha256(self._random(32)).hexdigest()[:32]
-        tab, made = await self._log.change(
-            lambda changes: self._insert(changes, host, owner, order, name=name, marker=marker)
-        )
-        if made:
-            task = self._tasks.spawn(open_target(host, self._log, tab, order, uri=uri, ready=ready), f"open {tab.name}")
-            self._openings[tab.name] = task
-            task.add_done_callback(lambda _task: self._openings.pop(tab.name, None))
-            return task
-        return self._openings.get(tab.name) or OpenedTab(tab, None)
+        while True:
+            name = tab_name(host.name, new_id(self._random))
+            marker = hashlib.sha256(self._random(32)).hexdigest()[:32]
+            tab, made = await self._log.change(
+                partial(self._insert, host=host, owner=owner, order=order, name=name, marker=marker)
+            )
+            if made:
+                return self._begin(open_target(host, self._log, tab, order, uri=uri, ready=ready), tab.name)
+            # Of two calls at once the one whose row it is was told first, so its task is there.
+            running = self._openings.get(tab.name)
+            if running is not None or tab.state is not TabState.OPENING:
+                return running or OpenedTab(tab, None)
+            # The rest of a call that died with its server: it ends, by proof, before this one begins anew.
+            await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+
+    def _begin(self, opening: Coroutine[object, object, OpenedTab], tab: str) -> asyncio.Task[OpenedTab]:
+        task = self._tasks.spawn(opening, f"open {tab}")
+        self._openings[tab] = task
+        task.add_done_callback(lambda _task: self._openings.pop(tab, None))
+        return task
 
     def _insert(
-        self, changes: Changes, host: BrowserHost, owner: str, order: TabOrder, *, name: str, marker: str
+        self, changes: Changes, *, host: BrowserHost, owner: str, order: TabOrder, name: str, marker: str
     ) -> tuple[Tab, bool]:
         if order.request_id and (known := self._repeat(changes, owner, order)):
             return known, False

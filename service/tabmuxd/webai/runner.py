@@ -36,8 +36,16 @@ _RETRY: Final = 0.5
 _STOP_WAIT: Final = 3.0
 _LOOK_AGAIN: Final = 0.2
 _CLEAR_WAIT: Final = 2.0
+# While a page is sought, nothing is typed: of a tab that was lost while it opened another one takes the place.
 _WAITABLE: Final = frozenset(
-    {Reason.BROWSER_UNREACHABLE, Reason.TAB_CAPACITY, Reason.TAB_GONE, Reason.TAB_UNRESPONSIVE}
+    {
+        Reason.BROWSER_UNREACHABLE,
+        Reason.OUTCOME_UNKNOWN,
+        Reason.TAB_CAPACITY,
+        Reason.TAB_CLOSED,
+        Reason.TAB_GONE,
+        Reason.TAB_UNRESPONSIVE,
+    }
 )
 
 T = TypeVar("T")
