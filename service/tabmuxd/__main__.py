@@ -17,6 +17,7 @@ from tabmuxd.app import launch_options, serve
 from tabmuxd.cdp.launcher import LaunchError, find_executable
 from tabmuxd.logs import configure
 from tabmuxd.playground import serve as serve_playground
+from tabmuxd.resources.names import is_browser_id
 from tabmuxd.settings import Settings, SettingsError
 from tabmuxd.state_directory import StateDirectoryError
 from tabmuxd.store import StoreError
@@ -80,7 +81,11 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 def _settings(parsed: argparse.Namespace) -> Settings:
     names = ("state_dir", "config", "address", "attach", "chromium", "playground", "playground_port", "log_level")
     given = {name: str(value) for name in names if (value := getattr(parsed, name)) is not None}
-    return server_settings.load(given, os.environ)
+    settings = server_settings.load(given, os.environ)
+    for browser in settings.browsers:
+        if not is_browser_id(browser.id):
+            raise SettingsError(f"browsers.{browser.id}: an id has 1 to 63 characters of a-z, 0-9 and - within")
+    return settings
 
 
 def _serve(parsed: argparse.Namespace) -> int:

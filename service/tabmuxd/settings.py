@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Final, cast
 
 MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path of Linux holds 108 bytes with its final zero
+_MAX_PORT: Final = 65_535
+_LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_NAMES: Final = ("address", "attach", "chromium", "log_level", "max_watch_count", "playground", "playground_port")
 
 
 class SettingsError(Exception):
@@ -50,8 +53,10 @@ def default_state_directory(environment: Mapping[str, str]) -> Path:
     """`TABMUX_STATE_DIR`, else `$XDG_STATE_HOME/tabmux`, else `~/.local/state/tabmux`."""
     if named := environment.get("TABMUX_STATE_DIR"):
         return Path(named).expanduser().absolute()
-    if state_home := environment.get("XDG_STATE_HOME"):
-        return Path(state_home) / "tabmux"
+    state_home = Path(environment.get("XDG_STATE_HOME", ""))
+    # The XDG Base Directory Specification 0.8: a relative path there is invalid and to be ignored.
+    if state_home.is_absolute():
+        return state_home / "tabmux"
     return Path(environment.get("HOME") or Path.home()) / ".local" / "state" / "tabmux"
 
 
@@ -66,21 +71,21 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         else default_state_directory(environment)
     )
     values = _file_values(state_directory, flags, environment)
-    for key in ("address", "playground", "playground_port", "log_level", "chromium", "attach", "max_watch_count"):
+    for key in _NAMES:
         if text := environment.get(f"TABMUX_{key.upper()}"):
             values[key] = text
         if key in flags:
             values[key] = flags[key]
-    known = {"address", "playground", "playground_port", "log_level", "chromium", "attach", "browsers"}
-    if unknown := set(values) - known - {"max_watch_count"}:
-        raise SettingsError(f"unknown setting {min(unknown)!r}; known are {', '.join(sorted(known))}")
+    known = sorted((*_NAMES, "browsers"))
+    if unknown := set(values).difference(known):
+        raise SettingsError(f"unknown setting {min(unknown)!r}; known are {', '.join(known)}")
     return Settings(
         state_directory=state_directory,
-        socket=_socket(str(values.get("address", "")), state_directory),
+        socket=_socket(_text("address", values.get("address", "")), state_directory),
         browsers=_browsers(values),
         playground=_boolean("playground", values.get("playground", False)),
-        playground_port=_integer("playground_port", values.get("playground_port", 0)),
-        log_level=str(values.get("log_level", "info")).lower(),
+        playground_port=_integer("playground_port", values.get("playground_port", 0), most=_MAX_PORT),
+        log_level=_log_level(values.get("log_level", "info")),
         max_watch_count=_integer("max_watch_count", values.get("max_watch_count", 256)),
     )
 
@@ -105,7 +110,7 @@ def _socket(address: str, state_directory: Path) -> Path:
             "Leave it out to listen on tabmuxd.sock in the state directory."
         )
     socket = Path(address.removeprefix("unix://")) if address else state_directory / "tabmuxd.sock"
-    if not socket.is_absolute():
+    if not socket.is_absolute() or "\0" in str(socket):
         raise SettingsError(f"address: {address!r} is not absolute; write unix:///PATH")
     if len(os.fsencode(socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(
@@ -120,8 +125,8 @@ def _browsers(values: Mapping[str, object]) -> tuple[BrowserSettings, ...]:
     if not isinstance(configured, dict):
         raise SettingsError("browsers: must be tables, such as [browsers.main]")
     tables = cast("dict[str, object]", configured) or {"main": {}}
-    executable = str(values.get("chromium", ""))
-    attach = str(values.get("attach", ""))
+    executable = _text("chromium", values.get("chromium", ""))
+    attach = _text("attach", values.get("attach", ""))
     return tuple(
         _browser(browser_id, entry, executable, attach if index == 0 else "")
         for index, (browser_id, entry) in enumerate(tables.items())
@@ -136,19 +141,16 @@ def _browser(browser_id: str, entry: object, executable: str, attach: str) -> Br
     allowed = {"address", "profile", "executable", "headless", "max_tab_count", "extra_arguments"}
     if unknown := set(table) - allowed:
         raise SettingsError(f"{where}: unknown setting {min(unknown)!r}; known are {', '.join(sorted(allowed))}")
-    arguments = table.get("extra_arguments", [])
-    if not isinstance(arguments, list):
-        raise SettingsError(f"{where}.extra_arguments: must be a list of texts")
-    profile = table.get("profile")
-    named = str(table.get("executable", "") or executable)
+    profile = _text(f"{where}.profile", table.get("profile", ""))
+    named = _text(f"{where}.executable", table.get("executable", "")) or executable
     return BrowserSettings(
         id=browser_id,
-        address=str(table.get("address", "") or attach),
-        profile=Path(str(profile)).expanduser().absolute() if profile else None,
+        address=_text(f"{where}.address", table.get("address", "")) or attach,
+        profile=Path(profile).expanduser().absolute() if profile else None,
         executable=Path(named) if named else None,
         headless=_boolean(f"{where}.headless", table.get("headless", True)),
         max_tab_count=_integer(f"{where}.max_tab_count", table.get("max_tab_count", 20)),
-        extra_arguments=tuple(str(argument) for argument in cast("list[object]", arguments)),
+        extra_arguments=_texts(f"{where}.extra_arguments", table.get("extra_arguments", [])),
     )
 
 
@@ -163,11 +165,34 @@ def _boolean(name: str, value: object) -> bool:
     raise SettingsError(f"{name}: {value!r} is neither true nor false")
 
 
-def _integer(name: str, value: object) -> int:
+def _integer(name: str, value: object, *, most: int | None = None) -> int:
     try:
         number = int(str(value))
     except ValueError:
         raise SettingsError(f"{name}: {value!r} is not a whole number") from None
     if number < 0:
         raise SettingsError(f"{name}: {number} is negative")
+    if most is not None and number > most:
+        raise SettingsError(f"{name}: {number} is more than {most}")
     return number
+
+
+def _log_level(value: object) -> str:
+    level = _text("log_level", value).lower()
+    if level not in _LOG_LEVELS:
+        raise SettingsError(f"log_level: {value!r} is none of {', '.join(_LOG_LEVELS)}")
+    return level
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise SettingsError(f"{name}: {value!r} is not a text")
+    return value
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    entries = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(entry for entry in entries if isinstance(entry, str))
+    if len(texts) < len(entries):
+        raise SettingsError(f"{name}: must be a list of texts")
+    return texts
