@@ -10,6 +10,7 @@ from tabmux.v1.web_ai_service_pb2 import (
     CreateSessionRequest,
     GetSessionRequest,
     SendPromptRequest,
+    StreamAnswerRequest,
     WaitTurnRequest,
 )
 
@@ -33,8 +34,8 @@ class Conversation:
         self.text = self.text or f"Prompt {self.request_id} {self.directives}"
 
     def next(self) -> Conversation:
-        """Another prompt in the same session."""
-        return Conversation(self.directives, self.session_id)
+        """Another prompt in the same session, answered shortly."""
+        return Conversation(SHORT, self.session_id)
 
     async def start(self, server: Server) -> bool:
         """Start the session, or find it; whether this call made it."""
@@ -52,6 +53,18 @@ class Conversation:
         return (
             await server.ai.GetSession(GetSessionRequest(name=f"sessions/{self.session_id}"), timeout=LIMIT)
         ).session
+
+
+async def text_of(server: Server, turn: Turn) -> str:
+    """What there is of the answer once there is any."""
+    call = server.ai.StreamAnswer(StreamAnswerRequest(name=turn.name), timeout=2 * LIMIT)
+    try:
+        async for reply in call:
+            if reply.text:
+                return reply.text
+    finally:
+        call.cancel()
+    raise AssertionError("the answer ended without a text")
 
 
 async def end_of(server: Server, turn: Turn) -> Turn:

@@ -1,24 +1,31 @@
 """`tabmuxd` that is killed at one moment: `python crashing_server.py WHAT:WHEN serve …`.
 
 WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, the `press` of the send button, or `created`,
-the target of a tab. The first commit that holds such a change counts. `WHAT:WHEN` may be `never`; then, and before
-`serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for.
+the target of a tab, or `launch`, the record of the browser's process. The first of a kind counts. `WHAT:WHEN` may be
+`never`. Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for, and
+`--slow-close SECONDS` delays the end of each target; `--lose WORD` ends the connection to the browser right after the
+first command with this word in its method or parameters was carried out, and its answer is lost.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import dataclasses
 import functools
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, ParamSpec, TypeVar
 
 from tabmux.v1.event_pb2 import Event, EventKind
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
 from tabmuxd.__main__ import main
+from tabmuxd.cdp import launcher, profile
+from tabmuxd.cdp.connection import Connection
+from tabmuxd.cdp.errors import ConnectionLost
 from tabmuxd.cdp.targets import Targets
 from tabmuxd.store.database import Store
 from tabmuxd.store.transaction import Batch, Transaction
@@ -43,10 +50,13 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
 """What makes a commit the one that is meant, by the events in it."""
 
 
-def crashing(moment: str, *, commit_wait: float | None = None) -> tuple[str, ...]:
-    """Command of a server that is killed at this moment."""
-    shortened = () if commit_wait is None else ("--commit-wait", str(commit_wait))
-    return (sys.executable, __file__, moment, *shortened)
+def crashing(
+    moment: str = "never", *, commit_wait: float = 0, slow_close: float = 0, lose: str = ""
+) -> tuple[str, ...]:
+    """Command of a server that is killed at this moment; 0 leaves a time as it is, and no word loses nothing."""
+    options = {"--commit-wait": commit_wait, "--slow-close": slow_close, "--lose": lose}
+    given = [word for name, value in options.items() if value for word in (name, str(value))]
+    return (sys.executable, __file__, moment, *given)
 
 
 def die() -> None:
@@ -94,6 +104,20 @@ def die_at(call: Callable[P, Awaitable[T]], when: str) -> Callable[P, Awaitable[
     return dying
 
 
+def die_at_once(call: Callable[P, T], when: str) -> Callable[P, T]:
+    """As `die_at`, for a plain function."""
+
+    @functools.wraps(call)
+    def dying(*args: P.args, **kwargs: P.kwargs) -> T:
+        if when == "before":
+            die()
+        result = call(*args, **kwargs)
+        die()
+        return result
+
+    return dying
+
+
 def shorten_commit_wait(seconds: float) -> None:
     """Look for a submitted prompt for `seconds` only, whatever the descriptor says."""
     load = descriptor.load
@@ -106,28 +130,74 @@ def shorten_commit_wait(seconds: float) -> None:
     put_in_place(descriptor, "load", loading)
 
 
+def slow_down_close(seconds: float) -> None:
+    """Wait for `seconds` before a target is ended."""
+    close = Targets.close
+
+    async def closing(targets: Targets, target_id: str, *, timeout: float) -> None:
+        await asyncio.sleep(seconds)
+        await close(targets, target_id, timeout=timeout)
+
+    put_in_place(Targets, "close", closing)
+
+
+def lose_answer(word: str) -> None:
+    """End the connection once the first command with this word was carried out."""
+    call = Connection.call
+    left = [word]
+
+    async def calling(
+        connection: Connection,
+        method: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        session_id: str = "",
+        timeout: float,
+    ) -> dict[str, Any]:
+        result = await call(connection, method, params, session_id=session_id, timeout=timeout)
+        if left and left[0] in f"{method} {params}":
+            left.clear()
+            await connection.close()
+            raise ConnectionLost(method, handed_over=True)
+        return result
+
+    put_in_place(Connection, "call", calling)
+
+
 def arm(moment: str) -> None:
     """Be killed at this moment."""
     what, _, when = moment.partition(":")
     if what == "never":
         return
     assert when in ("before", "after"), moment
-    if what == "press":
-        put_in_place(ChatPage, "press", die_at(ChatPage.press, when))
-    elif what == "created":
-        put_in_place(Targets, "create", die_at(Targets.create, when))
-    else:
-        die_at_commit(COMMITS[what], when)
+    match what:
+        case "press":
+            put_in_place(ChatPage, "press", die_at(ChatPage.press, when))
+        case "created":
+            put_in_place(Targets, "create", die_at(Targets.create, when))
+        case "launch":
+            put_in_place(launcher, "write_record", die_at_once(profile.write_record, when))
+        case _:
+            die_at_commit(COMMITS[what], when)
 
 
-def run(arguments: Iterable[str]) -> None:
+def run(arguments: Sequence[str]) -> None:
     """Run the command with the moment armed."""
-    moment, *rest = arguments
-    arm(moment)
-    if rest[0] == "--commit-wait":
-        shorten_commit_wait(float(rest[1]))
-        rest = rest[2:]
-    main(rest)
+    options = argparse.ArgumentParser()
+    options.add_argument("moment")
+    options.add_argument("--commit-wait", type=float)
+    options.add_argument("--slow-close", type=float)
+    options.add_argument("--lose")
+    at = arguments.index("serve")
+    given = options.parse_args(arguments[:at])
+    arm(given.moment)
+    if given.commit_wait:
+        shorten_commit_wait(given.commit_wait)
+    if given.slow_close:
+        slow_down_close(given.slow_close)
+    if given.lose:
+        lose_answer(given.lose)
+    main(arguments[at:])
 
 
 if __name__ == "__main__":

@@ -105,19 +105,10 @@ class Server:
 
     # The process
 
-    async def start(self, *command: str, await_browser: bool = True) -> None:
-        """Start `command` (by default tabmuxd itself) with the flags of a server, and wait until it serves."""
-        assert self._process is None, "a server runs already"
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: ASYNC220 - it returns once the process has begun
-                [*(command or _TABMUXD), *self.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment(),
-            )
-        self._channel = self.channel()
-        serving = asyncio.ensure_future(self._await_serving(await_browser=await_browser))
+    async def start(self, *command: str) -> None:
+        """Start `command` (by default tabmuxd itself) with the flags of a server; it serves, its browser connected."""
+        self.begin(*command)
+        serving = asyncio.ensure_future(self._await_serving())
         ended = asyncio.ensure_future(self.ended(seconds=2 * LIMIT))
         try:
             await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -128,6 +119,19 @@ class Server:
             for task in (serving, ended):
                 task.cancel()
             await asyncio.gather(serving, ended, return_exceptions=True)
+
+    def begin(self, *command: str) -> None:
+        """As `start`, without waiting for anything."""
+        assert self._process is None, "a server runs already"
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*(command or _TABMUXD), *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(),
+            )
+        self._channel = self.channel()
 
     @property
     def arguments(self) -> list[str]:
@@ -203,10 +207,9 @@ class Server:
         """What all servers on this state directory have logged."""
         return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
 
-    async def _await_serving(self, *, await_browser: bool) -> None:
+    async def _await_serving(self) -> None:
         await self.tabs.GetServerInfo(GetServerInfoRequest(), wait_for_ready=True, timeout=LIMIT)
-        if await_browser:
-            await self.browser_when(lambda browser: browser.state == Browser.STATE_ACTIVE)
+        await self.browser_when(lambda browser: browser.state == Browser.STATE_ACTIVE)
 
     # Its calls
 

@@ -76,7 +76,7 @@ async def test_killed_at_commit_point(
     async with serving(state_directory, playground.port, *crashing(moment)) as server:
         _, before = await server.watch_since(None)
         told = await until_killed(server, conversation)
-        await server.restart(*crashing("never", commit_wait=3))
+        await server.restart(*crashing(commit_wait=3))
 
         created = await conversation.start(server)
         turn = await conversation.send(server)
@@ -111,7 +111,7 @@ async def test_next_prompt_after_unconfirmed(state_directory: Path, playground: 
     conversation = Conversation()
     async with serving(state_directory, playground.port, *crashing("press:before")) as server:
         await until_killed(server, conversation)
-        await server.restart(*crashing("never", commit_wait=3))
+        await server.restart(*crashing(commit_wait=3))
         unconfirmed = await end_of(server, await conversation.send(server))
         following = conversation.next()
         answered = await end_of(server, await following.send(server))
