@@ -79,7 +79,6 @@ class Person:
         loaded = self.event("Page.loadEventFired", session)
         await self.call("Page.enable", session)
         await self.call("Page.navigate", session, url=uri)
-        await self.call("Page.resetNavigationHistory", session)
         async with asyncio.timeout(LIMIT):
             await loaded
         await self.call("Target.detachFromTarget", sessionId=session)

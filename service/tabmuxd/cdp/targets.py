@@ -116,6 +116,18 @@ class Targets:
         infos = [target_info(raw) for raw in await self._list(_ONLY_PAGES, timeout)]
         return {info.target_id: info for info in infos if counts(info, known=info.target_id in self._pages)}
 
+    async def look(self, target_id: str, *, timeout: float) -> None:
+        """Ask for one page anew; what has changed is told as if by an event.
+
+        Chrome 156 tells of a title only together with the next navigation.
+
+        Raises:
+            TargetGone: there is no such target.
+        """
+        told = await self._call_target("Target.getTargetInfo", {"targetId": target_id}, timeout)
+        if target_id in self._pages:
+            self._on_info(told)
+
     async def create(self, uri: str, *, background: bool = True, new_window: bool = False, timeout: float) -> str:
         """Open a page and give its target id; answered before the page has loaded."""
         params: dict[str, object] = {"url": uri, "background": background}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tabmuxd.resources.errors import Reason, refuse
 from tabmuxd.resources.names import id_of
@@ -55,6 +55,12 @@ def _host(uri: str) -> str:
         return urlsplit(uri).hostname or ""
     except ValueError:
         return ""
+
+
+def is_title_of_none(title: str, uri: str) -> bool:
+    """Whether `title` is what Chrome makes of the address where a document has none: without scheme, partly decoded."""
+    shown = unquote(uri).rstrip("/")
+    return unquote(title).rstrip("/") in (shown, shown.partition("://")[2])
 
 
 def marker_address(tab: str, marker: str) -> str:

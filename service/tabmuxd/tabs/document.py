@@ -47,6 +47,10 @@ class Documents:
         reached = before.reached if before else LoadMilestone.COMMITTED
         return Documents((*self.seen, Document(loader_id, uri, reached))[-_KEPT:])
 
+    def moved(self, uri: str) -> Documents:
+        """After the address changed within the document that is there."""
+        return self if self.current is None else Documents((*self.seen[:-1], replace(self.current, uri=uri)))
+
     def advanced(self, loader_id: str, event: str) -> Documents:
         """After `Page.lifecycleEvent` with this name; one of an unknown loader or name changes nothing."""
         milestone = _MILESTONES.get(event)

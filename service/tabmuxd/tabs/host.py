@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -329,9 +330,24 @@ class BrowserHost:
     def document_changed(self, page: Page, document: Document) -> None:
         """The address is noted from the target's own event, which follows."""
 
-    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> None:
-        """Record a dialog, and answer it where the tab's policy says so."""
-        self._tasks.spawn(self._dialog(page, dialog), f"dialog {page.tab}")
+    def title_settled(self, page: Page) -> None:
+        """Ask the browser for the title; it is noted from the answer as from an event."""
+        self._tasks.spawn(self._look(page), f"look at {page.tab}")
+
+    async def _look(self, page: Page) -> None:
+        if self.targets is not None:
+            with contextlib.suppress(CdpError):
+                await self.targets.look(page.session.target_id, timeout=COMMAND_TIMEOUT)
+
+    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> bool:
+        """Record a dialog, or answer it where the tab's policy says so."""
+        tab = self._log.live.tab(page.tab)
+        if dialog is None or tab is None or tab.dialog_policy is DialogPolicy.REPORT:
+            self._tasks.spawn(self._dialog(page, dialog), f"dialog {page.tab}")
+            return False
+        accept = tab.dialog_policy is DialogPolicy.ACCEPT
+        self._tasks.spawn(page.answer_dialog(dialog, accept=accept), f"answer {page.tab}")
+        return True
 
     async def _dialog(self, page: Page, dialog: OpenedDialog | None) -> None:
         def decide(changes: Changes) -> Tab | None:
@@ -345,15 +361,11 @@ class BrowserHost:
             )
             return changes.record(replace(tab, dialog=shown), ChangeCause.PAGE)
 
-        tab = self._log.live.tab(page.tab)
-        if dialog is not None and tab is not None and tab.dialog_policy is not DialogPolicy.REPORT:
-            await page.answer_dialog(accept=tab.dialog_policy is DialogPolicy.ACCEPT)
-            return
         await self._log.change(decide)
         if dialog is not None:
             await asyncio.sleep(_DIALOG_PATIENCE)
             if page.dialog is dialog:
-                await page.answer_dialog(accept=False)
+                await page.answer_dialog(dialog, accept=False)
 
     def _move(self) -> None:
         if not self._moved.done():

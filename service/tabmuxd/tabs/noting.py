@@ -13,7 +13,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import cut
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.tab import Tab, TabState
-from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, is_marker
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, is_marker, is_title_of_none
 from tabmuxd.tasks import Tasks
 
 _INTERVAL: Final = 0.25
@@ -68,4 +68,5 @@ def with_info(tab: Tab, info: TargetInfo) -> Tab:
     """The tab with the title and address of its target, cut to their limits; a marker address is never shown."""
     if is_marker(info.uri) or is_marker(info.title):
         return tab
-    return replace(tab, uri=cut(info.uri, MAX_ADDRESS_BYTES), title=cut(info.title, _TITLE_BYTES))
+    title = "" if is_title_of_none(info.title, info.uri) else info.title
+    return replace(tab, uri=cut(info.uri, MAX_ADDRESS_BYTES), title=cut(title, _TITLE_BYTES))

@@ -67,13 +67,14 @@ async def _open(
     navigation = await page.navigate(
         uri, until=LoadMilestone.COMMITTED, timeout=order.milestone_timeout.total_seconds()
     )
-    document = page.documents.current
+    # Without a document of its own it still shows the marker address.
+    shown_uri = page.shown_uri or BLANK
 
     def make_ready(changes: Changes) -> Tab:
         now = changes.tab(tab.name)
         if now is None or now.state is not TabState.OPENING:
             raise (now and rules.is_there(now)) or rules.unknown_tab(tab.name)
-        seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=document.uri if document else uri)
+        seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
         return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
     await log.change(make_ready)
@@ -89,7 +90,7 @@ async def _follow(page: Page, navigation: Navigation, order: TabOrder) -> Naviga
         return navigation
     if order.until > navigation.reached:
         navigation = await page.reach(document, order.until, timeout=order.milestone_timeout.total_seconds())
-    return replace(navigation, http_status=await page.http_status())
+    return await page.with_status(navigation)
 
 
 def _record_target(changes: Changes, name: str, target_id: str) -> None:

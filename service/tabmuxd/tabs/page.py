@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from tabmuxd.cdp.errors import CallTimeout, CdpError, ProtocolError
@@ -13,12 +13,13 @@ from tabmuxd.resources.errors import Reason, Refused, cut, refuse
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.tab import DialogKind, LoadMilestone, Navigation, NavigationOutcome
 from tabmuxd.tabs import faults
-from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES
+from tabmuxd.tabs.addresses import BLANK, MAX_ADDRESS_BYTES, is_marker
 from tabmuxd.tabs.document import Document, Documents, judge, judge_late
 
 COMMAND_TIMEOUT: Final = 5.0
 _ENABLE_ATTEMPT: Final = 1.0
 _STATUS_TIMEOUT: Final = 1.0
+_MOVE_TIMEOUT: Final = 1.0
 _WORLD: Final = "tabmux"
 
 _ENABLES: Final[tuple[tuple[str, Mapping[str, object]], ...]] = (
@@ -33,6 +34,8 @@ _ENABLES: Final[tuple[tuple[str, Mapping[str, object]], ...]] = (
         {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
     ),
 )
+# The title of a document is known to the browser a moment after it was parsed; scripts often set it while it loads.
+_TITLE_EVENTS: Final = frozenset({"DOMContentLoaded", "load", "networkAlmostIdle", "networkIdle"})
 _DIALOG_KINDS: Final = {
     "alert": DialogKind.ALERT,
     "confirm": DialogKind.CONFIRM,
@@ -56,8 +59,12 @@ class PageListener(Protocol):
     def document_changed(self, page: Page, document: Document) -> None:
         """The main frame has committed another document."""
 
-    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> None:
-        """A dialog opened, or closed (None)."""
+    def title_settled(self, page: Page) -> None:
+        """The document that is there may have another title."""
+
+    def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> bool:
+        """A dialog opened, or closed (None); gives whether it is answered at once, so that nothing waits for it."""
+        ...
 
 
 class Page:
@@ -74,8 +81,10 @@ class Page:
         self.end_cause = ""
         self._listener = listener
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._moves_within = 0
         self._told: list[Callable[[], None]] = []
         session.on("Page.frameNavigated", self._frame_navigated)
+        session.on("Page.navigatedWithinDocument", self._moved_within)
         session.on("Page.lifecycleEvent", self._lifecycle)
         session.on("Page.javascriptDialogOpening", self._dialog_opening)
         session.on("Page.javascriptDialogClosed", self._dialog_closed)
@@ -84,6 +93,14 @@ class Page:
         """Tab, target, and whether it is still attached."""
         attached = "detached" if self.session.detached else "attached"
         return f"<Page of {self.tab} target {self.session.target_id} {attached}>"
+
+    @property
+    def shown_uri(self) -> str:
+        """Address of the document that is there, empty before one was seen; the marker address is `about:blank`."""
+        document = self.documents.current
+        if document is None:
+            return ""
+        return BLANK if is_marker(document.uri) else document.uri
 
     @property
     def usable(self) -> bool:
@@ -132,6 +149,7 @@ class Page:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
+        moves = self._moves_within
         ordered = asyncio.ensure_future(self.call("Page.navigate", {"url": uri}, timeout=timeout))
         try:
             await self._until(ordered.done, deadline, also=ordered, stop_at_dialog=True)
@@ -147,7 +165,7 @@ class Page:
                 raise
             except ProtocolError as error:
                 raise self._failed(uri, error.message) from error
-            return await self._follow(uri, reply, until, deadline)
+            return await self._with_address(await self._follow(uri, reply, until, deadline), moves, deadline)
         except CdpError as error:
             raise faults.of_step(error, self.tab, self.browser) from error
         finally:
@@ -174,6 +192,19 @@ class Page:
         if navigation is None and not self.usable:
             raise faults.lost_result(self.tab, self.end_cause or "tab_gone")
         return navigation or judge_late(self.documents, loader_id)
+
+    async def _with_address(self, navigation: Navigation, moves: int, deadline: float) -> Navigation:
+        """Wait for the event with the new address where nothing else has changed: it comes after the reply."""
+        if navigation.outcome is NavigationOutcome.SAME_DOCUMENT:
+            limit = min(deadline, asyncio.get_running_loop().time() + _MOVE_TIMEOUT)
+            await self._until(lambda: self._moves_within > moves, limit)
+        return navigation
+
+    async def with_status(self, navigation: Navigation) -> Navigation:
+        """The navigation with the status of its HTTP answer, where the document that is there is the one it made."""
+        if navigation.outcome not in (NavigationOutcome.REACHED, NavigationOutcome.LOADING):
+            return navigation
+        return replace(navigation, http_status=await self.http_status())
 
     async def http_status(self) -> int:
         """Status of the HTTP answer that made the document; 0 where there is none or the page does not tell in time."""
@@ -203,10 +234,13 @@ class Page:
         )
         return int(reply["executionContextId"])
 
-    async def answer_dialog(self, *, accept: bool) -> None:
-        """Answer the open dialog; one that somebody else answered first is no error."""
+    async def answer_dialog(self, dialog: OpenedDialog, *, accept: bool) -> None:
+        """Answer the open dialog, a prompt with its default text; one that somebody else answered first is no error."""
+        answer: dict[str, object] = {"accept": accept}
+        if accept and dialog.kind is DialogKind.PROMPT:
+            answer["promptText"] = dialog.default_prompt_text
         try:
-            await self.call("Page.handleJavaScriptDialog", {"accept": accept})
+            await self.call("Page.handleJavaScriptDialog", answer)
         except ProtocolError:
             return
 
@@ -264,19 +298,28 @@ class Page:
             self._listener.document_changed(self, document)
         self._move()
 
+    def _moved_within(self, params: dict[str, Any]) -> None:
+        if params.get("frameId") != self.frame_id:
+            return
+        self.documents = self.documents.moved(cut(str(params.get("url", "")), MAX_ADDRESS_BYTES))
+        self._moves_within += 1
+        self._move()
+
     def _lifecycle(self, params: dict[str, Any]) -> None:
         if params.get("frameId") != self.frame_id:
             return
+        if params.get("name") in _TITLE_EVENTS:
+            self._listener.title_settled(self)
         self.documents = self.documents.advanced(str(params.get("loaderId", "")), str(params.get("name", "")))
         self._move()
 
     def _dialog_opening(self, params: dict[str, Any]) -> None:
-        self.dialog = OpenedDialog(
+        dialog = OpenedDialog(
             _DIALOG_KINDS.get(str(params.get("type", "")), DialogKind.ALERT),
             cut(str(params.get("message", ""))),
             cut(str(params.get("defaultPrompt", ""))),
         )
-        self._listener.dialog_changed(self, self.dialog)
+        self.dialog = None if self._listener.dialog_changed(self, dialog) else dialog
         self._move()
 
     def _dialog_closed(self, _params: dict[str, Any]) -> None:

@@ -272,7 +272,7 @@ class Tabs:
                 timeout = order.milestone_timeout.total_seconds()
                 page = await host.page(tab.name, timeout=timeout)
                 navigation = await page.navigate(uri, until=order.until, timeout=timeout)
-                navigation = replace(navigation, http_status=await page.http_status())
+                navigation = await page.with_status(navigation)
                 return await self._log.change(lambda changes: _record_visit(changes, tab, page)), navigation
         except Refused as refused:
             raise with_outcome(refused, faults.touched(refused)) from refused
@@ -339,11 +339,10 @@ def _record_front(changes: Changes, activated: Tab, front: str | None) -> Tab:
 
 def _record_visit(changes: Changes, visited: Tab, page: Page) -> Tab:
     tab = changes.tab(visited.name)
-    document = page.documents.current
-    if tab is None or tab.state is not TabState.READY or document is None:
+    if tab is None or tab.state is not TabState.READY or not page.shown_uri:
         return tab or visited
     tab = changes.keep(replace(tab, last_active_time=changes.now))
-    after = replace(tab, uri=document.uri)
+    after = replace(tab, uri=page.shown_uri)
     return tab if after == tab else changes.record(after, ChangeCause.CLIENT)
 
 

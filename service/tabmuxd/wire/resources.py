@@ -55,7 +55,7 @@ def tab_message(tab: Tab) -> tab_pb2.Tab:
         target_id=tab.target_id,
         generation=tab.generation,
         uri=_shown_uri(tab.uri.replace(tab.marker, REDACTED) if tab.marker else tab.uri),
-        title=tab.title,
+        title=redact_uri(tab.title),
         group=tab.group,
         pinned=tab.pinned,
         labels=tab.labels,
@@ -134,7 +134,7 @@ def session_message(session: Session) -> session_pb2.Session:
         update_time=timestamp(session.update_time),
         ttl=duration(session.ttl),
         last_turn=session.last_turn,
-        title=session.title,
+        title=redact_uri(session.title),
     )
 
 
