@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -40,19 +41,19 @@ class Tasks:
                 task.cancel()
             await asyncio.wait(tuple(self._running))
 
-    def spawn(self, work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
-        """Run `work` as a task; whoever awaits it sees its exception, which is logged where nobody does."""
+    def spawn(self, work: Coroutine[object, object, T], name: str, *, awaited: bool = False) -> asyncio.Task[T]:
+        """Run `work` as a task. `awaited`: its exception is somebody's answer, so that it is not logged."""
         if self._closed:
             work.close()
             raise asyncio.CancelledError
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, awaited=awaited))
         return task
 
-    def _ended(self, task: asyncio.Task[object]) -> None:
+    def _ended(self, task: asyncio.Task[object], *, awaited: bool) -> None:
         self._running.discard(task)
         if task.cancelled():
             return
-        if (error := task.exception()) is not None:
+        if (error := task.exception()) is not None and not awaited:
             _log.warning("task failed", task=task.get_name(), error=type(error).__name__, exc_info=error)

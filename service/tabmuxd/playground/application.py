@@ -1,5 +1,6 @@
 """The HTTP edge: pages by host name, and a small JSON interface for them and for tests."""
 
+import contextlib
 import weakref
 from collections.abc import Callable
 from datetime import datetime
@@ -127,6 +128,12 @@ class Handlers:
         socket = web.WebSocketResponse(heartbeat=20.0)
         await socket.prepare(request)
         self._watches.add(socket)
+        with contextlib.suppress(ConnectionError):  # the page went away in the middle of a message
+            await self._tell_progress(socket, turn)
+        await socket.close()
+        return socket
+
+    async def _tell_progress(self, socket: web.WebSocketResponse, turn: Turn) -> None:
         told = ""
         last = None
         while not socket.closed:
@@ -138,8 +145,6 @@ class Handlers:
                 told, last = text, progress
             if progress.ended or await _closes_within(socket, TICK_SECONDS):
                 break
-        await socket.close()
-        return socket
 
     async def _close_watches(self, _application: web.Application) -> None:
         for socket in tuple(self._watches):

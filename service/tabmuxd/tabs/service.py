@@ -118,18 +118,18 @@ class Tabs:
 
         Cancelled, the tab is opened all the same: a repeat finds it, and else it is closed as idle.
         """
-        task = await self._admit(caller.name, order, lambda _changes, tab: tab)
-        if isinstance(task, OpenedTab):
-            return task
-        return await self._settled(task, order)
+        return await self.open_for(caller.name, order, lambda _changes, tab: tab)
 
     async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
         """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY."""
-        task = await self._admit(owner, order, ready)
-        return task if isinstance(task, OpenedTab) else await self._settled(task, order)
+        opening = self._tasks.spawn(self._open_for(owner, order, ready), "open a tab", awaited=True)
+        return await asyncio.shield(opening)
 
-    async def _settled(self, task: asyncio.Task[OpenedTab], order: TabOrder) -> OpenedTab:
-        """What was opened, brought to the front if that was asked; `front` tells whether it is there."""
+    async def _open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
+        """Open a tab, and bring it to the front if that was asked; `front` tells whether it is there."""
+        task = await self._admit(owner, order, ready)
+        if isinstance(task, OpenedTab):
+            return task
         opened = await asyncio.shield(task)
         if order.activate and opened.tab.state is TabState.READY:
             with contextlib.suppress(Refused):
@@ -156,7 +156,7 @@ class Tabs:
             await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
 
     def _begin(self, opening: Coroutine[object, object, OpenedTab], tab: str) -> asyncio.Task[OpenedTab]:
-        task = self._tasks.spawn(opening, f"open {tab}")
+        task = self._tasks.spawn(opening, f"open {tab}", awaited=True)
         self._openings[tab] = task
         task.add_done_callback(lambda _task: self._openings.pop(tab, None))
         return task

@@ -174,7 +174,7 @@ class WebAi:
             if running is None:
                 return await self.get_turn(name)
             # A task of its own: a caller that goes away must not leave a turn that nobody runs.
-            cancelling = self._tasks.spawn(_cancel(*running), f"cancel {name}")
+            cancelling = self._tasks.spawn(_cancel(*running), f"cancel {name}", awaited=True)
             self._cancelling[name] = cancelling
             cancelling.add_done_callback(lambda _task: self._cancelled(name))
         return await asyncio.shield(cancelling)
