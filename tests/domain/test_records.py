@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tabmux.v1.event_pb2 import Event as EventMessage
@@ -343,5 +343,9 @@ def _served(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause) ->
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(
-    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=30,
+    stateful_step_count=30,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes longer than a test may
+    suppress_health_check=[HealthCheck.too_slow],
 )

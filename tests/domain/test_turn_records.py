@@ -138,6 +138,22 @@ async def test_another_lease(log: Log) -> None:
     assert (raised.value.reason, raised.value.metadata) == (Reason.LEASE_HELD, {"tab": TAB, "lease": "leases/c"})
 
 
+async def test_anothers_tab(log: Log) -> None:
+    """A tab that serves one session cannot be bound to another, held or free (O-134)."""
+    other = replace(chat_session(), name="sessions/other")
+    name = "sessions/other/turns/0123456789"
+    order = replace(_ORDER, session="sessions/other")
+    await log.change(lambda changes: changes.record(other))
+    await log.change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5)))
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+
+    with pytest.raises(Refused) as raised:
+        await log.change(lambda changes: records.bind(changes, name, _now(changes), "leases/new"))
+
+    assert (raised.value.reason, raised.value.metadata) == (Reason.TAB_BUSY, {"tab": TAB, "session": SESSION})
+    assert (dict(log.live.leases), log.live.sessions["sessions/other"].tab) == ({}, "")
+
+
 async def _lease(log: Log) -> Lease:
     lease = await log.get_lease(LEASE)
     assert lease is not None
