@@ -24,6 +24,9 @@ _DOCUMENTS: Final = {
     "/meta-refresh": "<title>Moving</title><meta http-equiv=refresh content='0; url=/page?title=moved'>",
     "/replaces-itself": "<title>Moving</title><script>location.replace('/never-loaded')</script>",
     "/alerts": "<title>Alerts</title><script>{kind}('say {text}')</script><p>After the dialog.</p>",
+    "/asks-for-text": (
+        "<title>x</title><script>document.title = 'answer: ' + prompt('say', 'default text')</script><p>Asked."
+    ),
     "/asks-before-it-is-left": (
         "<title>Draft</title><body style='margin:0'><button style='width:400px;height:400px'>Touch</button>"
         "<script>addEventListener('beforeunload', (event) => { event.preventDefault(); event.returnValue = '1'; })"
@@ -41,10 +44,13 @@ _DOCUMENTS: Final = {
     ),
     "/long-title": "<title>x</title><script>document.title = 'ü'.repeat(500000) + '\\ud800'</script>",
     "/odd-title": "<title>x</title><script>document.title = 'a\\u0000b\\u0007c\\ud800d\\u202ee\\u001b[31m'</script>",
-    "/odd-dialog": "<title>x</title><script>setTimeout(() => alert('\\ud800' + '\\u0000z'.repeat(100000)), 50)</script>",
+    "/odd-dialog": "<title>x</title><script>setTimeout(() => alert('\\ud800' + '\\0z'.repeat(100000)), 50)</script>",
+    "/makes-long-address": (
+        "<title>Long</title><script>history.replaceState(null, '', '/page?' + 'x'.repeat(200000))</script>"
+    ),
     "/floods": (
-        "<title>Flood</title><script>let n = 0; setInterval(() => {{ for (let i = 0; i < 200; i++) {{"
-        " console.log('noise ' + i + 'x'.repeat(500)); document.title = 'flood ' + n++; }} }}, 20)</script>"
+        "<title>Flood</title><script>let n = 0; setInterval(() => {{ for (let i = 0; i < 20; i++) {{"
+        " console.log('noise ' + i + 'x'.repeat(100)); document.title = 'flood ' + n++; }} }}, 20)</script>"
     ),
     "/floods-dialogs": (
         "<title>Dialogs</title><script>let n = 0; const again = () => {{ alert('again ' + n++);"
@@ -61,6 +67,7 @@ class Pages:
     def __init__(self, port: int, released: threading.Event) -> None:
         self.port = port
         self.hits: Counter[str] = Counter()
+        self.cookie = ""
         self._released = released
 
     def at(self, path: str, host: str = "127.0.0.1") -> str:
@@ -97,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Say nothing."""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: C901 - one case a page
         server = cast("_PageServer", self.server)
         parts = urlsplit(self.path)
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
@@ -114,13 +121,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             case "/redirect":
                 self._headers(302, Location=query.get("to", "/page"))
+            case "/redirects-for-ever":
+                self._headers(302, Location="/redirects-for-ever")
             case "/204":
                 self._headers(204)
             case "/download":
                 self._headers(200, **{"Content-Type": "application/zip", "Content-Disposition": "attachment"})
                 self.wfile.write(b"PK")
             case "/sets-cookie":
-                self._headers(200, **{"Content-Type": "text/html", "Set-Cookie": f"login={query.get('value', '')}"})
+                self._headers(200, **{"Content-Type": "text/html", "Set-Cookie": f"login={server.pages.cookie}"})
                 self.wfile.write(b"<title>Cookie</title>")
             case path if path in _DOCUMENTS:
                 text = _DOCUMENTS[path]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 import grpc.aio
-
 from tabmux.errors import TabmuxError
 from tabmux.statuses import error_of_call
 

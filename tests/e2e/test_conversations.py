@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
@@ -30,12 +32,15 @@ from tests.cdp.browsers import fresh_profile
 from tests.e2e.person import Person, person_at
 from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, ended, serving
-from tests.e2e.watching import watching
+from tests.e2e.watching import Watching, watching
 
 PROVIDERS = ("playground-textarea", "playground-editor", "playground-shadow")
 TEXTAREA = PROVIDERS[0]
 SHORT = "{{plain=1 seconds=0.3 think=0.05}}"
 LONG = "{{plain=1 seconds=60 think=0.05}}"
+
+Fields: TypeAlias = Any
+"""Fields of a request, by name."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
@@ -76,7 +81,7 @@ class Talk:
         request.answer_timeout.FromSeconds(answer_timeout)
         return (await self.server.ai.SendPrompt(request, timeout=LIMIT)).turn
 
-    async def answer(self, text: str, **fields: object) -> Turn:
+    async def answer(self, text: str, **fields: Fields) -> Turn:
         """Send a prompt, and wait for the end."""
         return await self.end(await self.ask(text, **fields))
 
@@ -109,13 +114,13 @@ class Talk:
         name = (await self.session()).tab
         return (await self.server.tabs.GetTab(GetTabRequest(name=name), timeout=LIMIT)).tab
 
-    def watch(self):
+    def watch(self) -> AbstractAsyncContextManager[Watching]:
         """A watch of session and turns."""
         request = WatchSessionsRequest(sessions=[self.name], bookmark_interval=Duration(seconds=1))
         request.start.snapshot.SetInParent()
         return watching(self.server.ai.WatchSessions(request))
 
-    async def when(self, turn: Turn, state: Turn.State) -> None:
+    async def when(self, turn: Turn, state: Turn.State.ValueType) -> None:
         """Return once the turn is or was in this state."""
         async with self.watch() as watch:
             await watch.until(lambda event: event.turn.name == turn.name and event.turn.state >= state)
@@ -188,9 +193,7 @@ async def test_odd_prompts(server: Server, playground: PlaygroundProcess, text: 
 
 
 async def test_follow_up(server: Server, playground: PlaygroundProcess) -> None:
-    """A second prompt goes to the same conversation and tab, and gets its own answer, also for the same text (SUB-16,
-    SUB-20).
-    """
+    """A second prompt goes to the same conversation, and gets its own answer, also an equal one (SUB-16, SUB-20)."""
     one = await talk(server)
     prompt = unique()
     first = await one.answer(prompt)
@@ -206,7 +209,7 @@ async def test_follow_up(server: Server, playground: PlaygroundProcess) -> None:
 
 
 async def test_request_id(server: Server, playground: PlaygroundProcess) -> None:
-    """The same request id is the same turn, also at once and after its end; another text is REQUEST_ID_REUSED (O-133)."""
+    """The same request id is the same turn, also at once and after its end; another text is refused (O-133)."""
     one = await talk(server)
     prompt = unique()
     turns = await asyncio.gather(*(one.ask(prompt, request_id="same") for _ in range(5)))
@@ -218,7 +221,7 @@ async def test_request_id(server: Server, playground: PlaygroundProcess) -> None
 
 
 async def test_in_progress(server: Server) -> None:
-    """Two prompts at once in one session are one turn and one TURN_IN_PROGRESS, which names the turn (SUB-15, O-133)."""
+    """Two prompts at once are one turn and one TURN_IN_PROGRESS, which names the turn (SUB-15, O-133)."""
     one = await talk(server)
     answers = await asyncio.gather(*(one.ask(unique(LONG)) for _ in range(2)), return_exceptions=True)
     turn = next(answer for answer in answers if isinstance(answer, Turn))
@@ -264,7 +267,7 @@ async def test_draft(server: Server, person: Person, playground: PlaygroundProce
     ],
 )
 async def test_whole(server: Server, directives: str) -> None:
-    """An answer is taken once, whole, whatever silences there are in it (FIN-01, FIN-02, FIN-03, FIN-11, FIN-12, FIN-20)."""
+    """An answer is whole, whatever silences are in it (FIN-01, FIN-02, FIN-03, FIN-11, FIN-12, FIN-20)."""
     prompt = unique(directives)
     turn = await (await talk(server)).answer(prompt)
     assert (turn.state, turn.error.reason) == (Turn.STATE_SUCCEEDED, "")
@@ -298,7 +301,7 @@ async def test_failure_banner(server: Server) -> None:
 
 @pytest.mark.parametrize("directives", ["{{plain=1 seconds=1 fail=cut}}", "{{plain=1 seconds=1 done=never}}"])
 async def test_without_finished_mark(server: Server, directives: str) -> None:
-    """Quiet text without its finished mark stays RUNNING, and ends at its time with that text (O-137, FIN-04, FIN-10)."""
+    """Quiet text without its finished mark stays RUNNING, and ends in time with that text (O-137, FIN-04)."""
     prompt = unique(directives)
     one = await talk(server)
     turn = await one.ask(prompt, answer_timeout=1)
@@ -328,7 +331,7 @@ async def test_wait_runs_out(server: Server) -> None:
 # Cancelling
 
 
-async def test_cancel_running(server: Server, playground: PlaygroundProcess) -> None:
+async def test_cancel_running(server: Server) -> None:
     """A running answer is stopped in the page, and its text kept; cancelling again gives the turn as it is (FIN-05)."""
     one = await talk(server)
     prompt = unique(LONG)
@@ -342,7 +345,7 @@ async def test_cancel_running(server: Server, playground: PlaygroundProcess) -> 
     assert (await one.answer(unique())).state == Turn.STATE_SUCCEEDED
 
 
-async def test_cancel_early(server: Server, playground: PlaygroundProcess) -> None:
+async def test_cancel_early(server: Server) -> None:
     """A turn that is cancelled at once, or before the page shows it, ends CANCELLED, and the next prompt works."""
     one = await talk(server)
     prompt = unique(LONG)

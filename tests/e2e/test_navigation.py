@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
 
 import pytest
 import pytest_asyncio
@@ -17,9 +19,9 @@ from tabmux.v1.tab_service_pb2 import (
     GetTabRequest,
     ListTabsRequest,
     LoadMilestone,
-    Navigation,
     NavigateTabRequest,
     NavigateTabResponse,
+    Navigation,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -29,12 +31,15 @@ from tests.e2e.pages import Pages, running_pages
 from tests.e2e.person import Person, person_at
 from tests.e2e.refusals import advice, reason, refusal
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
-from tests.e2e.watching import watching
+from tests.e2e.watching import Watching, watching
 
 LOADED = LoadMilestone.LOAD_MILESTONE_LOADED
 PARSED = LoadMilestone.LOAD_MILESTONE_DOM_CONTENT_LOADED
 COMMITTED = LoadMilestone.LOAD_MILESTONE_COMMITTED
 QUICK = Duration(seconds=1)
+
+Fields: TypeAlias = Any
+"""Fields of a request, by name."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
@@ -68,49 +73,51 @@ async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
         await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
 
 
-async def opened(server: Server, uri: str = "", **fields: object) -> Tab:
+async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
     """A tab at this address."""
     answer: CreateTabResponse = await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)
     return answer.tab
 
 
 async def got(server: Server, tab: Tab) -> Tab:
+    """The tab as it stands."""
     return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
 
 
-async def went(server: Server, tab: Tab, uri: str, **fields: object) -> NavigateTabResponse:
+async def went(server: Server, tab: Tab, uri: str, **fields: Fields) -> NavigateTabResponse:
     """What NavigateTab answers."""
     request = NavigateTabRequest(name=tab.name, uri=uri, **fields)
     return await server.tabs.NavigateTab(request, timeout=2 * LIMIT)
 
 
-def watch_of(server: Server, tab: Tab):
+def watch_of(server: Server, tab: Tab) -> AbstractAsyncContextManager[Watching]:
     """A watch of this tab."""
     return watching(server.tabs.WatchTabs(WatchTabsRequest(tabs=[tab.name], bookmark_interval=QUICK)))
 
 
 def has_dialog(event: Event) -> bool:
+    """Whether the tab that is shown has a dialog."""
     return event.tab.HasField("dialog")
 
 
 @pytest.mark.parametrize(
-    ("path", "until", "outcome", "reached", "status"),
+    ("path", "until", "navigation"),
     [
-        ("/page", LOADED, Navigation.OUTCOME_REACHED, LOADED, 200),
-        ("/404", LOADED, Navigation.OUTCOME_REACHED, LOADED, 404),
-        ("/500", LOADED, Navigation.OUTCOME_REACHED, LOADED, 500),
-        ("/never-loaded", PARSED, Navigation.OUTCOME_REACHED, PARSED, 200),
-        ("/never-loaded", LOADED, Navigation.OUTCOME_LOADING, PARSED, 200),
-        ("/never-parsed", PARSED, Navigation.OUTCOME_LOADING, COMMITTED, 200),
+        ("/page", LOADED, Navigation(outcome=Navigation.OUTCOME_REACHED, reached=LOADED, http_status=200)),
+        ("/404", LOADED, Navigation(outcome=Navigation.OUTCOME_REACHED, reached=LOADED, http_status=404)),
+        ("/500", LOADED, Navigation(outcome=Navigation.OUTCOME_REACHED, reached=LOADED, http_status=500)),
+        ("/never-loaded", PARSED, Navigation(outcome=Navigation.OUTCOME_REACHED, reached=PARSED, http_status=200)),
+        ("/never-loaded", LOADED, Navigation(outcome=Navigation.OUTCOME_LOADING, reached=PARSED, http_status=200)),
+        ("/never-parsed", PARSED, Navigation(outcome=Navigation.OUTCOME_LOADING, reached=COMMITTED, http_status=200)),
     ],
 )
 async def test_reached(
-    server: Server, pages: Pages, path: str, until: int, outcome: int, reached: int, status: int
+    server: Server, pages: Pages, path: str, until: LoadMilestone.ValueType, navigation: Navigation
 ) -> None:
     """The answer tells how far the new document came, and its HTTP status; an error page was reached (O-80, PAG-08)."""
     tab = await opened(server)
     answer = await went(server, tab, pages.at(path), until=until, milestone_timeout=Duration(seconds=2))
-    assert answer.navigation == Navigation(outcome=outcome, reached=reached, http_status=status)
+    assert answer.navigation == navigation
     assert (answer.tab.name, answer.tab.uri) == (tab.name, pages.at(path))
 
 
@@ -234,9 +241,9 @@ async def test_failed(server: Server, uri: str) -> None:
     "uri",
     [
         "javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "chrome://version", "devtools://devtools",
-        "view-source:http://127.0.0.1/", "about:settings", "blob:http://127.0.0.1/1", "ftp://127.0.0.1/", "//127.0.0.1/",
-        "127.0.0.1", " http://127.0.0.1/", "http://127.0.0.1/\n", "java\tscript:alert(1)", "http://", "http:\\\\127.0.0.1",
-        "http://[::1", "http://127.0.0.1:99999/", "about:blank#tabmux-0000000000-0",
+        "view-source:http://127.0.0.1/", "about:settings", "blob:http://127.0.0.1/1", "ftp://127.0.0.1/",
+        "//127.0.0.1/", "127.0.0.1", " http://127.0.0.1/", "http://127.0.0.1/\n", "java\tscript:alert(1)", "http://",
+        "http:\\\\127.0.0.1", "http://[::1", "http://127.0.0.1:99999/", "about:blank#tabmux-0000000000-0",
     ],
 )  # fmt: skip
 async def test_not_allowed(server: Server, uri: str) -> None:
@@ -258,7 +265,7 @@ async def test_replaced(server: Server, pages: Pages) -> None:
 
 
 async def test_in_order(server: Server, pages: Pages) -> None:
-    """Steps on one tab are done one after another in order of arrival; those on another tab do not wait (O-53, O-54)."""
+    """Steps on one tab are done in order of arrival, one after another; another tab's do not wait (O-53, O-54)."""
     tab, other = await opened(server), await opened(server)
     async with watch_of(server, tab) as watch:
         slow = asyncio.ensure_future(
@@ -342,7 +349,7 @@ async def test_dialog_answered_by_person(server: Server, person: Person, pages: 
 
 @pytest.mark.parametrize("policy", [Tab.DIALOG_POLICY_ACCEPT, Tab.DIALOG_POLICY_DISMISS])
 @pytest.mark.parametrize("kind", ["alert", "confirm", "prompt"])
-async def test_dialog_by_policy(server: Server, pages: Pages, policy: Tab.DialogPolicy, kind: str) -> None:
+async def test_dialog_by_policy(server: Server, pages: Pages, policy: Tab.DialogPolicy.ValueType, kind: str) -> None:
     """Under ACCEPT and DISMISS a dialog is answered at once, and the step that raised it goes on (O-105)."""
     tab = await opened(server, dialog_policy=policy)
     answer = await went(server, tab, pages.at(f"/alerts?kind={kind}"))
@@ -354,7 +361,25 @@ async def test_dialog_by_policy(server: Server, pages: Pages, policy: Tab.Dialog
     assert (created.navigation.outcome, created.navigation.reached) == (Navigation.OUTCOME_REACHED, LOADED)
 
 
-async def asks(server: Server, person: Person, pages: Pages, **fields: object) -> Tab:
+async def test_dialog_at_creation(server: Server, pages: Pages) -> None:
+    """A tab whose first script opens a dialog is there, LOADING, and its watchers see the dialog (O-103, O-104)."""
+    async with watching(server.tabs.WatchTabs(WatchTabsRequest(bookmark_interval=QUICK))) as watch:
+        answer = await server.tabs.CreateTab(CreateTabRequest(uri=pages.at("/alerts")), timeout=LIMIT)
+        assert (answer.tab.state, answer.navigation.outcome) == (Tab.STATE_READY, Navigation.OUTCOME_LOADING)
+        await watch.until(has_dialog)
+    closed = (await server.tabs.CloseTab(CloseTabRequest(name=answer.tab.name), timeout=LIMIT)).tab
+    assert closed.state == Tab.STATE_CLOSED
+
+
+async def test_prompt_accepted(server: Server, pages: Pages) -> None:
+    """Under ACCEPT a prompt is accepted with its default text (O-105)."""
+    tab = await opened(server, dialog_policy=Tab.DIALOG_POLICY_ACCEPT)
+    async with watch_of(server, tab) as watch:
+        await went(server, tab, pages.at("/asks-for-text"))
+        await watch.until(lambda event: event.tab.title == "answer: default text")
+
+
+async def asks(server: Server, person: Person, pages: Pages, **fields: Fields) -> Tab:
     """A tab that asks before it is left, since a person has touched it."""
     tab = await opened(server, pages.at("/asks-before-it-is-left"), **fields)
     await person.touch(await person.attach(tab.target_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc.aio
 import pytest
@@ -34,6 +34,9 @@ from tests.e2e.pages import Pages, running_pages
 from tests.e2e.refusals import advice, reason, refusal
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
 
+Fields: TypeAlias = Any
+"""Fields of a request, by name."""
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
 
@@ -44,13 +47,13 @@ class Caller:
         self.tabs: Any = TabServiceStub(channel)
         self.ai: Any = WebAiServiceStub(channel)
 
-    async def opened(self, uri: str = "", **fields: object) -> Tab:
+    async def opened(self, uri: str = "", **fields: Fields) -> Tab:
         return (await self.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)).tab
 
     async def got(self, tab: Tab) -> Tab:
         return (await self.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
 
-    async def updated(self, tab: Tab, **fields: object) -> Tab:
+    async def updated(self, tab: Tab, **fields: Fields) -> Tab:
         return (await self.tabs.UpdateTab(UpdateTabRequest(name=tab.name, **fields), timeout=LIMIT)).tab
 
     def steps(self, tab: Tab, uri: str) -> dict[str, Any]:

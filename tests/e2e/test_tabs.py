@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeAlias
 
 import grpc.aio
 import pytest
@@ -21,8 +22,8 @@ from tabmux.v1.tab_service_pb2 import (
     GetTabRequest,
     ListTabsRequest,
     LoadMilestone,
-    Navigation,
     NavigateTabRequest,
+    Navigation,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -35,6 +36,10 @@ from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
 from tests.e2e.watching import watching
 
 QUICK = Duration(seconds=1)
+
+PARSED = LoadMilestone.LOAD_MILESTONE_DOM_CONTENT_LOADED
+Fields: TypeAlias = Any
+"""Fields of a request, by name."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
@@ -68,21 +73,23 @@ async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
         await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
 
 
-async def opened(server: Server, uri: str = "", **fields: object) -> Tab:
+async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
     """A tab at this address."""
     answer: CreateTabResponse = await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)
     return answer.tab
 
 
 async def got(server: Server, tab: Tab) -> Tab:
+    """The tab as it stands."""
     return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
 
 
 async def closed(server: Server, tab: Tab, *, force: bool = False) -> Tab:
+    """The tab after CloseTab."""
     return (await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=force), timeout=LIMIT)).tab
 
 
-def of(tab: Tab, state: Tab.State):
+def of(tab: Tab, state: Tab.State.ValueType) -> Callable[[Event], bool]:
     """Whether an event shows this tab in this state."""
     return lambda event: event.tab.name == tab.name and event.tab.state == state
 
@@ -195,13 +202,13 @@ async def test_create_many_at_once(server: Server, pages: Pages) -> None:
 # Reading
 
 
-async def test_list_filters(server: Server, pages: Pages) -> None:
+async def test_list_filters(server: Server) -> None:
     """ListTabs gives the tabs that match every field that is set, oldest first."""
     one = await opened(server, group="a", labels={"k": "1"})
     two = await opened(server, group="b", labels={"k": "1", "l": "2"})
     gone = await closed(server, await opened(server, group="a"))
 
-    async def names(**fields: object) -> list[str]:
+    async def names(**fields: Fields) -> list[str]:
         listed = await server.tabs.ListTabs(ListTabsRequest(**fields), timeout=LIMIT)
         return [tab.name for tab in listed.tabs]
 
@@ -413,7 +420,7 @@ async def test_foreign_untouched(server: Server, person: Person, pages: Pages) -
         person.attached.clear()
         tab = await opened(server, pages.at("/page?title=mine"))
         await server.tabs.NavigateTab(
-            NavigateTabRequest(name=tab.name, uri=pages.at("/never-loaded"), until=2), timeout=LIMIT
+            NavigateTabRequest(name=tab.name, uri=pages.at("/never-loaded"), until=PARSED), timeout=LIMIT
         )
         assert await reason(server.tabs.CreateTab(CreateTabRequest(uri="http://127.0.0.1:1/"), timeout=LIMIT))
         await server.tabs.UpdateTab(UpdateTabRequest(name=tab.name, pinned=True), timeout=LIMIT)
@@ -430,7 +437,7 @@ async def test_foreign_untouched(server: Server, person: Person, pages: Pages) -
 # What the page changes by itself
 
 
-async def test_twins(server: Server, person: Person, pages: Pages) -> None:
+async def test_twins(server: Server, pages: Pages) -> None:
     """Of two tabs with equal address and title a step on one changes only that one (O-22, O-84, TAB-01)."""
     one, two = [await opened(server, pages.at("/page")) for _ in range(2)]
     async with watching(server.tabs.WatchTabs(WatchTabsRequest(tabs=[one.name], bookmark_interval=QUICK))) as watch:
@@ -481,7 +488,7 @@ async def test_marker_is_never_shown(server: Server, person: Person, pages: Page
 # Servers of their own
 
 
-async def test_capacity(playground: PlaygroundProcess, pages: Pages) -> None:
+async def test_capacity(playground: PlaygroundProcess) -> None:
     """At the limit CreateTab is TAB_CAPACITY before anything is opened; foreign pages do not count (O-43, TAB-24)."""
     with fresh_profile() as directory:
         (directory / "tabmuxd.toml").write_text("[browsers.main]\nmax_tab_count = 3\n")

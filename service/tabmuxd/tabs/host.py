@@ -346,8 +346,17 @@ class BrowserHost:
             self._tasks.spawn(self._dialog(page, dialog), f"dialog {page.tab}")
             return False
         accept = tab.dialog_policy is DialogPolicy.ACCEPT
-        self._tasks.spawn(page.answer_dialog(dialog, accept=accept), f"answer {page.tab}")
+        self._tasks.spawn(self._answer(page, dialog, accept=accept), f"answer {page.tab}")
         return True
+
+    async def _answer(self, page: Page, dialog: OpenedDialog, *, accept: bool) -> None:
+        try:
+            await page.answer_dialog(dialog, accept=accept)
+        except CdpError as error:
+            _log.info("dialog not answered", tab=page.tab, error=type(error).__name__)
+            if page.usable:
+                page.hold_up(dialog)
+                await self._dialog(page, dialog)
 
     async def _dialog(self, page: Page, dialog: OpenedDialog | None) -> None:
         def decide(changes: Changes) -> Tab | None:

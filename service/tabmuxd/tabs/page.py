@@ -244,6 +244,11 @@ class Page:
         except ProtocolError:
             return
 
+    def hold_up(self, dialog: OpenedDialog) -> None:
+        """This dialog stays open after all: what waits for the page goes on without it."""
+        self.dialog = dialog
+        self._move()
+
     def _dialog_refusal(self) -> Refused:
         kind = self.dialog.kind.name if self.dialog else ""
         return refuse(
