@@ -19,7 +19,7 @@ from tabmuxd.logs import configure
 from tabmuxd.playground import serve as serve_playground
 from tabmuxd.resources.names import is_browser_id
 from tabmuxd.settings import Settings, SettingsError
-from tabmuxd.state_directory import StateDirectoryError
+from tabmuxd.state_directory import StateDirectoryError, StateDirectoryInUse
 from tabmuxd.store import StoreError
 
 _FAILED: Final = 1
@@ -101,8 +101,10 @@ def _serve(parsed: argparse.Namespace) -> int:
     configure(settings.log_level)
     try:
         asyncio.run(_until_stopped(settings))
-    except StateDirectoryError as error:
+    except StateDirectoryInUse as error:
         return _told(error, _IN_USE)
+    except StateDirectoryError as error:
+        return _told(error, _USAGE)
     except StoreError as error:
         return _told(error, _DAMAGED)
     except OSError as error:

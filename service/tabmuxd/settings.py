@@ -52,7 +52,7 @@ class Settings:
 def default_state_directory(environment: Mapping[str, str]) -> Path:
     """`TABMUX_STATE_DIR`, else `$XDG_STATE_HOME/tabmux`, else `~/.local/state/tabmux`."""
     if named := environment.get("TABMUX_STATE_DIR"):
-        return Path(named).expanduser().absolute()
+        return Path(named).absolute()
     state_home = Path(environment.get("XDG_STATE_HOME", ""))
     # The XDG Base Directory Specification 0.8: a relative path there is invalid and to be ignored.
     if state_home.is_absolute():

@@ -119,6 +119,14 @@ def test_in_use(directory: Path) -> None:
     assert (directory / "tabmuxd.sock").read_text() == "of the other one"
 
 
+def test_open_to_others(directory: Path) -> None:
+    """A state directory that others may enter ends it with 2."""
+    directory.chmod(0o755)
+    code, told = _serve(directory, *_ATTACHED)
+
+    assert (code, told.startswith(f"tabmuxd: the state directory {directory} can be entered by others")) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "told"),
     [

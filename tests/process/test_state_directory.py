@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tabmuxd.state_directory import StateDirectory, StateDirectoryError
+from tabmuxd.state_directory import StateDirectory, StateDirectoryError, StateDirectoryInUse
 
 _HOLDER = """
 import sys, time
@@ -51,13 +51,14 @@ def test_private(directory: Path) -> None:
         assert state.database == directory / "state" / "tabmuxd.sqlite3"
 
 
-@pytest.mark.usefixtures("loose_umask")
-def test_made_private(directory: Path) -> None:
-    """One that was open to others is closed to them (SEC-02)."""
-    directory.chmod(0o777)
+def test_open_to_others(directory: Path) -> None:
+    """One that was there and that others may enter is refused, and left as it is: it may be theirs (SEC-02)."""
+    directory.chmod(0o750)
 
-    with StateDirectory(directory):
-        assert _mode(directory) == 0o700
+    with pytest.raises(StateDirectoryError, match=f"can be entered by others .mode bits 050.*chmod 700 {directory}"):
+        StateDirectory(directory).__enter__()
+
+    assert (_mode(directory), list(directory.iterdir())) == (0o750, [])
 
 
 def test_parents_too(directory: Path) -> None:
@@ -70,7 +71,7 @@ def test_second(directory: Path) -> None:
     """A second server of one directory is refused with its way out; when the first is done it may begin (PRO-05)."""
     with StateDirectory(directory):
         with pytest.raises(
-            StateDirectoryError, match=f"another tabmuxd uses the state directory {directory}.*--state-dir"
+            StateDirectoryInUse, match=f"another tabmuxd uses the state directory {directory}.*--state-dir"
         ):
             StateDirectory(directory).__enter__()
         with pytest.raises(StateDirectoryError):
