@@ -21,8 +21,8 @@ from tabmuxd.cdp.launcher import (
     hold_profile,
     launch_or_take_back,
 )
-from tabmuxd.cdp.processes import ProcessFacts, doubt, read_facts
-from tabmuxd.cdp.profile import RECORD_FILE, read_record, write_record
+from tabmuxd.cdp.processes import ProcessFacts, doubt, find_launched, read_facts
+from tabmuxd.cdp.profile import RECORD_FILE, read_launch, read_record, write_launch, write_record
 
 from tests.cdp.browsers import EXECUTABLE, RunningChromium, fresh_profile, group_members, until
 
@@ -142,7 +142,9 @@ async def test_end_of_a_stopped_browser(profile: Path) -> None:
 
 
 @pytest.mark.chromium
-@pytest.mark.parametrize("recorded", ["with its port", "before its port was known"])
+@pytest.mark.parametrize(
+    "recorded", ["with its port", "before its port was known", "before its process was", "as another process"]
+)
 async def test_take_back(profile: Path, recorded: str) -> None:
     """PRO-02, O-116: the browser of a server that was killed is taken back as the same process, and can be ended."""
     with server(profile) as running:
@@ -155,13 +157,99 @@ async def test_take_back(profile: Path, recorded: str) -> None:
             running.kill()
             running.wait()
             os.close(hold_profile(profile))
-            if recorded == "before its port was known":
-                write_record(profile, replace(process, port=0))
+            launch = read_launch(profile)
+            assert launch is not None
+            match recorded:
+                case "before its port was known":
+                    write_record(profile, replace(process, port=0))
+                case "before its process was":
+                    write_launch(profile, launch)
+                case "as another process":
+                    write_record(profile, replace(process, pid=dead_pid()))
+                case _:
+                    pass
             launched = await launch_or_take_back(options(profile), known=None)
             assert launched == Launched(process, launched.located, taken_back=True)
             assert (launched.located.process_key, read_record(profile)) == (process_key, process)
+            assert read_launch(profile) == launch
             await end(process, profile)
             assert group_members(process.process_group) == []
+
+
+@pytest.mark.chromium
+async def test_launch_does_not_clear_a_doubt(profile: Path) -> None:
+    """PRO-04, O-117: a living process whose recorded port does not fit is not taken back for the id of its launch."""
+    launched = await launch_or_take_back(options(profile), known=None)
+    with ended_afterwards(launched.process):
+        doubtful = replace(launched.process, port=launched.process.port - 1)
+        write_record(profile, doubtful)
+        assert (await refusal(options(profile))).cause == "profile_in_use"
+        with pytest.raises(EndRefused, match="other_port"):
+            await end(doubtful, profile)
+        await end(launched.process, profile)
+
+
+@contextlib.contextmanager
+def program(*arguments: str, leader: bool = True) -> Generator[BrowserProcess, None, None]:
+    """A program with these words in its command line, of which no port is known."""
+    with subprocess.Popen(
+        ["sh", "-c", "echo; read end", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=leader,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        facts = read_facts(process.pid)
+        assert facts is not None
+        yield BrowserProcess(process.pid, facts.start_time, facts.process_group, port=0)
+        assert process.poll() is None, "the program was ended"
+
+
+IN_A, LAUNCH = "--user-data-dir=/profiles/a", "--tabmux-launch=1f"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "leader", "expected"),
+    [
+        ((IN_A, LAUNCH), True, True),
+        ((IN_A, LAUNCH), False, False),
+        ((IN_A, LAUNCH, "--type=renderer"), True, False),
+        ((IN_A,), True, False),
+        ((IN_A, f"{LAUNCH}0"), True, False),
+        ((IN_A, "--tabmux-launch="), True, False),
+        ((IN_A, LAUNCH, "--tabmux-launch=20"), True, False),
+        ((f"{IN_A}b", LAUNCH), True, False),
+        ((IN_A, LAUNCH, f"{IN_A}b"), True, False),
+        ((LAUNCH,), True, False),
+    ],
+)
+def test_find_launched(arguments: tuple[str, ...], *, leader: bool, expected: bool) -> None:
+    """PRO-04, O-117: without a pid, only the leader of a group with exactly our profile and launch is ours."""
+    with program(*arguments, leader=leader) as process:
+        assert find_launched(Path("/profiles/a"), "1f") == (process if expected else None)
+
+
+def test_two_of_one_launch() -> None:
+    """PRO-04: of two processes that claim to be one launch, neither is ours."""
+    with program(IN_A, LAUNCH), program(IN_A, LAUNCH):
+        assert find_launched(Path("/profiles/a"), "1f") is None
+
+
+def test_launched_by_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PRO-04: a process of another user that repeats the id of our launch is not ours."""
+    with program(IN_A, LAUNCH):
+        monkeypatch.setattr(os, "geteuid", lambda: 4321)
+        assert find_launched(Path("/profiles/a"), "1f") is None
+
+
+async def test_start_that_takes_its_time(profile: Path) -> None:
+    """PRO-02: a browser that was launched right before its server was killed may open its port later, and is kept."""
+    write_launch(profile, "1f")
+    with program(f"--user-data-dir={profile}", LAUNCH) as process:
+        error = await refusal(stub(profile, "exit 0"), timeout=0.5)
+    assert (error.cause, f"process {process.pid};" in str(error)) == ("timeout", True)
+    assert (await refusal(stub(profile, "exit 0"))).cause == "absorbed"
 
 
 @pytest.mark.chromium
@@ -232,6 +320,7 @@ async def test_no_executable(profile: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert ["/none/browser" in str(errors[0]), "google-chrome" in str(errors[1]), "no-program" in str(errors[2])] == [
         True
     ] * 3
+    assert not (profile / RECORD_FILE).exists()
 
 
 async def test_not_writable(profile: Path) -> None:
@@ -322,10 +411,20 @@ async def test_locks_of_others(profile: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{", '{"pid": 1}', '{"pid": "1", "start_time": 1, "process_group": 1, "port": 1}']
+    "content",
+    [
+        "",
+        "[]",
+        "{",
+        '{"pid": 1}',
+        '{"pid": "1", "start_time": 1, "process_group": 1, "port": 1}',
+        '{"launch": 1}',
+        '{"launch": ""}',
+        '{"launch": "1f"}',
+    ],
 )
 async def test_spoilt_record(profile: Path, content: str) -> None:
-    """O-125: a record that cannot be read is no process of ours, and the launch goes on without it."""
+    """O-125: a record that cannot be read, or has no process, is none of ours, and the launch goes on without it."""
     (profile / RECORD_FILE).write_text(content)
     assert (read_record(profile), (await refusal(stub(profile, "exit 0"))).cause) == (None, "absorbed")
 

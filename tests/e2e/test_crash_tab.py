@@ -92,11 +92,14 @@ async def test_repeated_while_the_rest_is_cleared_away(state_directory: Path, pl
         assert [tab.close_cause for tab in listed.tabs] == [Tab.CLOSE_CAUSE_CLIENT]
 
 
-async def test_killed_while_its_browser_starts(state_directory: Path, playground: PlaygroundProcess) -> None:
+@pytest.mark.parametrize("moment", ["launch:before", "launch:after"])
+async def test_killed_while_its_browser_starts(
+    moment: str, state_directory: Path, playground: PlaygroundProcess
+) -> None:
     """After a server killed while it launched its browser, the next one has one browser (PRO-02, PRO-06, O-117)."""
     server = Server(state_directory, playground.port)
     try:
-        server.begin(*crashing("launch:after"))
+        server.begin(*crashing(moment))
         assert await server.ended() == -signal.SIGKILL, server.log()
         await server.restart()
         assert browser_leaders(state_directory) == [server.browser_pid]

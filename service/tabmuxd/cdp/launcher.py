@@ -2,19 +2,22 @@
 
 import asyncio
 import os
+import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from tabmuxd.cdp.endpoint import EndpointError, Located, locate
 from tabmuxd.cdp.processes import (
+    LAUNCH_FLAG,
     BrowserProcess,
     Doubt,
     doubt,
     end_group,
     exit_code,
+    find_launched,
     read_facts,
     reap_ended,
     start,
@@ -27,9 +30,11 @@ from tabmuxd.cdp.profile import (
     lock_holder,
     log_tail,
     make_writable,
+    read_launch,
     read_port_file,
     read_record,
     remove_lock,
+    write_launch,
     write_record,
 )
 
@@ -67,6 +72,8 @@ _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 2.0
 # Chrome 156: the profile directory is locked by another process.
 _EXIT_PROFILE_IN_USE = 21
+# The process that was written down lives no more.
+_DEAD: tuple[Doubt, ...] = ("gone", "reused_pid")
 
 _MESSAGES: dict[Cause, str] = {
     "no_executable": "no browser to launch: {detail}. Install Chromium or Chrome, or name its executable",
@@ -138,14 +145,13 @@ def hold_profile(directory: Path) -> int:
 async def launch_or_take_back(options: LaunchOptions, *, known: BrowserProcess | None, timeout: float = 20) -> Launched:
     """Take back the browser that lives on the profile directory if it is ours; else launch one.
 
-    It is ours if pid, start time, port and profile fit `known` or the record in the directory. Raises LaunchError
-    within `timeout` seconds; a browser started meanwhile is ended then, and as well on cancellation.
+    It is ours if pid, start time, port and profile fit `known` or the record in the directory, or, where no living
+    process is recorded, if it alone has the profile and the recorded id of a launch. Raises LaunchError within
+    `timeout` seconds; a browser started meanwhile is ended then, and as well on cancellation.
     """
     profile = _prepare(options.profile_directory)
     deadline = asyncio.get_running_loop().time() + timeout
-    for survivor in (known, read_record(profile)):
-        if survivor is None:
-            continue
+    for survivor in _survivors(known, profile):
         if _is_ours(survivor, profile):
             launched = await _take_back(survivor, profile, deadline)
             if launched is not None:
@@ -175,7 +181,7 @@ async def end(process: BrowserProcess, profile_directory: Path, *, timeout: floa
         forget_process(profile)
 
 
-def arguments(options: LaunchOptions, profile: Path, executable: str, *, as_root: bool) -> list[str]:
+def arguments(options: LaunchOptions, profile: Path, executable: str, launch: str, *, as_root: bool) -> list[str]:
     """The command line that launches a browser; what it must be comes last, since Chrome heeds the last of a kind."""
     return [
         executable,
@@ -184,8 +190,22 @@ def arguments(options: LaunchOptions, profile: Path, executable: str, *, as_root
         *(("--no-sandbox",) if as_root else ()),
         *options.extra_arguments,
         "--remote-debugging-port=0",
+        f"{LAUNCH_FLAG}{launch}",
         f"--user-data-dir={profile}",
     ]
+
+
+def _survivors(known: BrowserProcess | None, profile: Path) -> Iterator[BrowserProcess]:
+    """Processes that may be the browser on the profile, each looked for only if none before was it."""
+    written = [process for process in (known, read_record(profile)) if process is not None]
+    yield from written
+    launch = read_launch(profile)
+    # One that lives and fits in part is in doubt: its launch does not make it ours.
+    if launch is None or any(_doubt(process, profile) not in _DEAD for process in written):
+        return
+    launched = find_launched(profile, launch)
+    if launched is not None:
+        yield launched
 
 
 async def _take_back(survivor: BrowserProcess, profile: Path, deadline: float) -> Launched | None:
@@ -204,18 +224,23 @@ async def _take_back(survivor: BrowserProcess, profile: Path, deadline: float) -
 
 async def _launch(options: LaunchOptions, profile: Path, deadline: float) -> Launched:
     executable = find_executable(options)
+    # The port file of another browser must be gone before there is a record for which a port is read from it.
     forget_process(profile)
-    command = arguments(options, profile, executable, as_root=os.geteuid() == 0)
+    launch = secrets.token_hex(16)
+    command = arguments(options, profile, executable, launch, as_root=os.geteuid() == 0)
     # Chrome need not know the secrets of this server.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TABMUX")}
+    # Before there is a process, so that one whose server is killed right after its start is known to the next one.
+    write_launch(profile, launch)
     try:
         pid = start(command, environment, profile / LOG_FILE)
     except OSError as error:
+        forget_process(profile)
         raise LaunchError("no_executable", profile, f"{executable}: {error.strerror}") from error
     try:
         facts = read_facts(pid)
         process = BrowserProcess(pid=pid, start_time=facts.start_time if facts else 0, process_group=pid, port=0)
-        # Without a port yet, so that a browser whose server is killed right now is known to the next one.
+        # Without a port yet: that of a browser whose server is killed right now is read by the next one.
         write_record(profile, process)
         located, port = await _await_answer(pid, profile, deadline)
         process = replace(process, port=port)

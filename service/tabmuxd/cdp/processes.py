@@ -11,6 +11,9 @@ from typing import Literal
 
 Doubt = Literal["gone", "reused_pid", "other_group", "not_a_browser", "other_profile", "other_port"]
 
+LAUNCH_FLAG = "--tabmux-launch="
+"""Names one launch; Chrome 156 says nothing of a switch that it does not know, and keeps it from its helpers."""
+
 _PROFILE_FLAG = "--user-data-dir="
 # Of Linux on 64 bits; a number read from a file may be any.
 _LAST_PID = 4194304
@@ -68,14 +71,28 @@ def doubt(process: BrowserProcess, profile: Path, found: ProcessFacts | None, po
         return "reused_pid"
     if any(argument.startswith("--type=") for argument in found.command_line):
         return "not_a_browser"
-    profiles = {
-        argument.removeprefix(_PROFILE_FLAG) for argument in found.command_line if argument.startswith(_PROFILE_FLAG)
-    }
-    if profiles != {str(profile)}:
+    if _values(found, _PROFILE_FLAG) != {str(profile)}:
         return "other_profile"
     if not found.process_group == process.process_group == process.pid:
         return "other_group"
     return None if process.port == port else "other_port"
+
+
+def find_launched(profile: Path, launch: str) -> BrowserProcess | None:
+    """The process that was started on the profile with this id of a launch; None if not surely one.
+
+    It is for a launch of which no pid was written down: of what `doubt` asks only the port is left open (0), and since
+    everybody may read the id in the command line, a process of another user is none.
+    """
+    found: list[BrowserProcess] = []
+    for pid in _pids():
+        facts = read_facts(pid)
+        if facts is None or _values(facts, LAUNCH_FLAG) != {launch}:
+            continue
+        process = BrowserProcess(pid=pid, start_time=facts.start_time, process_group=facts.process_group, port=0)
+        if doubt(process, profile, facts, port=0) is None and _user(pid) == os.geteuid():
+            found.append(process)
+    return found[0] if len(found) == 1 else None
 
 
 def start(arguments: list[str], environment: Mapping[str, str], log: Path) -> int:
@@ -174,11 +191,30 @@ def _kill_group(group: int) -> None:
 
 
 def _group_members(group: int) -> Iterator[int]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            facts = read_facts(int(entry.name))
-            if facts is not None and facts.process_group == group:
-                yield int(entry.name)
+    for pid in _pids():
+        facts = read_facts(pid)
+        if facts is not None and facts.process_group == group:
+            yield pid
+
+
+def _pids() -> Iterator[int]:
+    """Every process of the machine."""
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+
+
+def _user(pid: int) -> int | None:
+    """The effective user of a process; None if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    # Not the owner of the folder, which is root's for each process that keeps its memory to itself.
+    return next((int(line.split()[2]) for line in lines if line.startswith("Uid:")), None)
+
+
+def _values(found: ProcessFacts, flag: str) -> set[str]:
+    """All that a command line gives for a flag."""
+    return {argument.removeprefix(flag) for argument in found.command_line if argument.startswith(flag)}
 
 
 def _inheritable_descriptors() -> list[int]:

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -51,25 +52,50 @@ def read_port_file(directory: Path) -> PortFile | None:
 
 
 def read_record(directory: Path) -> BrowserProcess | None:
-    """The process that a server launched here and wrote down; None if there is no readable record."""
-    try:
-        fields: object = json.loads((directory / RECORD_FILE).read_text())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(fields, dict):
-        return None
-    match cast("dict[str, object]", fields):
+    """The process that a server launched here and wrote down; None if there is none yet, or no readable record."""
+    match _read_fields(directory):
         case {"pid": int(pid), "start_time": int(start_time), "process_group": int(process_group), "port": int(port)}:
             return BrowserProcess(pid=pid, start_time=start_time, process_group=process_group, port=port)
         case _:
             return None
 
 
+def read_launch(directory: Path) -> str | None:
+    """Id of the launch that a server began here and wrote down; None if there is no readable record of one."""
+    match _read_fields(directory):
+        case {"launch": str(launch)} if launch:
+            return launch
+        case _:
+            return None
+
+
+def write_launch(directory: Path, launch: str) -> None:
+    """Write down that a launch with this id begins, and no process of it is known yet; else as `write_record`."""
+    _write_fields(directory, {"launch": launch})
+
+
 def write_record(directory: Path, process: BrowserProcess) -> None:
-    """Write `process` down so that it is there as a whole, or not at all, whenever the machine stops."""
+    """Write the process of the launch down so that it is there as a whole, or not at all, whenever the machine stops.
+
+    The id of the launch stays.
+    """
+    launch = read_launch(directory)
+    _write_fields(directory, asdict(process) | ({} if launch is None else {"launch": launch}))
+
+
+def _read_fields(directory: Path) -> dict[str, object]:
+    """Fields of the record; none if it cannot be read."""
+    try:
+        fields: object = json.loads((directory / RECORD_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
+
+
+def _write_fields(directory: Path, fields: Mapping[str, object]) -> None:
     passing = directory / f"{RECORD_FILE}.new"
     with passing.open("w") as file:
-        json.dump(asdict(process), file)
+        json.dump(fields, file)
         file.flush()
         os.fsync(file.fileno())
     passing.replace(directory / RECORD_FILE)
