@@ -139,6 +139,10 @@ class BrowserHost:
         """A call of this process is at work on opening the tab, and will settle its row."""
         self._opening.add(tab)
 
+    def arrived(self, page: Page) -> None:
+        """The first document is there, and its status known: what served to open the page goes, and nobody waits."""
+        self._tasks.spawn(page.tidy(), f"tidy {page.tab}")
+
     def end_opening(self, tab: str) -> None:
         """The row is settled, or is now: its target could not be closed while the browser was away."""
         self._opening.discard(tab)
@@ -148,11 +152,9 @@ class BrowserHost:
         self._notes.note(tab)
 
     async def attach(self, tab: str, target_id: str) -> Page:
-        """Attach to the target of a tab and prepare its page; raises CdpError."""
+        """Attach to the target of a tab; `prepare` comes next. Raises CdpError."""
         session = await self.connected().attach(target_id, timeout=COMMAND_TIMEOUT)
-        page = Page(tab, self.name, session, self)
-        await page.prepare()
-        return page
+        return Page(tab, self.name, session, self)
 
     async def close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
         """Close the target and record it; two calls at once do it once, and the first cause counts.
@@ -255,6 +257,7 @@ class BrowserHost:
             return
         try:
             page = await self.attach(tab.name, tab.target_id)
+            await page.prepare()
         except CdpError as error:
             _log.info("page not bound", tab=tab.name, error=type(error).__name__)
             return

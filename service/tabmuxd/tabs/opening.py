@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tabmuxd.cdp.errors import CdpError
+from tabmuxd.cdp.errors import CdpError, ConnectionLost, TargetGone
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
@@ -19,7 +19,7 @@ from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, Navigat
 from tabmuxd.tabs import faults, rules
 from tabmuxd.tabs.addresses import BLANK, marker_address
 from tabmuxd.tabs.host import BrowserHost
-from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
+from tabmuxd.tabs.page import Page
 
 _CREATE_TIMEOUT: Final = 10.0
 
@@ -62,6 +62,7 @@ async def _open(
     recorded = asyncio.ensure_future(log.change(lambda changes: _record_target(changes, tab.name, target_id)))
     try:
         page = await host.attach(tab.name, target_id)
+        await page.prepare_first()
     finally:
         await asyncio.shield(recorded)
     navigation = await page.navigate(
@@ -77,10 +78,14 @@ async def _open(
         seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
         return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
-    await log.change(make_ready)
+    host.arrived(page)
+    made = asyncio.ensure_future(log.change(make_ready))
+    try:
+        with contextlib.suppress(ConnectionLost, TargetGone):  # what became of the page is recorded by its own event
+            await page.settle()
+    finally:
+        await asyncio.shield(made)
     host.hold(page)
-    with contextlib.suppress(CdpError):
-        await page.call("Page.resetNavigationHistory", timeout=COMMAND_TIMEOUT)
     return page, navigation
 
 
