@@ -36,7 +36,7 @@ _DOCUMENTS: Final = {
         "<title>Opener</title><body style='margin:0'>"
         "<button style='width:400px;height:400px' onclick=\"window.open('/page?title=popup')\">Open</button>"
     ),
-    "/closes-itself": "<title>Closing</title><script>setTimeout(() => window.close(), 50)</script>",
+    "/closes-itself": "<title>Closing</title><script>setInterval(() => window.close(), 50)</script>",
     "/busy": "<title>Busy</title><script>addEventListener('load', () => setTimeout(() => { for (;;); }, 50))</script>",
     "/changes-title": (
         "<title>0</title><script>let n = 0; const step = () => {{ document.title = String(++n);"

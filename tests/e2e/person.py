@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ class Person:
 
 
 @contextlib.asynccontextmanager
-async def person_at(profile: Path) -> AsyncIterator[Person]:
+async def person_at(profile: Path) -> AsyncGenerator[Person]:
     """Somebody with a connection of their own to the browser on this profile."""
     port, path = (profile / "DevToolsActivePort").read_text().split("\n")[:2]
     async with (

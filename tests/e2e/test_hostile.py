@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, TypeAlias
@@ -29,6 +30,7 @@ from tabmux.v1.tab_service_pb2 import (
     GetTabRequest,
     ListTabsRequest,
     NavigateTabRequest,
+    Navigation,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -180,7 +182,7 @@ async def test_fuzzed(server: Server, method: MethodDescriptor) -> None:
         deadline=None,
         database=None,
         derandomize=True,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
         phases=[Phase.generate],
     )
     @given(request=messages(method.input_type))
@@ -252,7 +254,7 @@ async def test_odd_dialog(server: Server, pages: Pages) -> None:
 
 async def test_long_address(server: Server, pages: Pages) -> None:
     """An address that a page makes endless is cut to 8 KiB, also in the answer of a step."""
-    tab = await opened(server, pages.at("/makes-long-address"))
+    tab = await opened(server)
     async with watching(server.tabs.WatchTabs(WatchTabsRequest(bookmark_interval=QUICK))) as watch:
         answer = await server.tabs.NavigateTab(
             NavigateTabRequest(name=tab.name, uri=pages.at("/makes-long-address?title=again")), timeout=LIMIT
@@ -288,12 +290,11 @@ async def test_dialog_flood(server: Server, pages: Pages, policy: Tab.DialogPoli
     await server.tabs.NavigateTab(
         NavigateTabRequest(name=tab.name, uri=pages.at("/floods-dialogs?count=200")), timeout=LIMIT
     )
-    for _ in range(60):
-        answer = await server.tabs.NavigateTab(
-            NavigateTabRequest(name=tab.name, uri=pages.at("/page?title=after")), timeout=LIMIT
-        )
-        if answer.navigation.outcome == answer.navigation.OUTCOME_REACHED:
-            break
+    # Chromium 156: a dialog that opens while the next document is committed holds it up until another order comes.
+    after = NavigateTabRequest(name=tab.name, uri=pages.at("/page?title=after"), milestone_timeout=Duration(seconds=5))
+    answer = await server.tabs.NavigateTab(after, timeout=LIMIT)
+    if answer.navigation.outcome == Navigation.OUTCOME_UNCONFIRMED:
+        answer = await server.tabs.NavigateTab(after, timeout=LIMIT)
     assert answer.tab.uri == pages.at("/page?title=after")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from tabmux.v1.event_pb2 import Event, WatchProgress
@@ -73,7 +73,7 @@ class Watching:
 
 
 @contextlib.asynccontextmanager
-async def watching(call: Call) -> AsyncIterator[Watching]:
+async def watching(call: Call) -> AsyncGenerator[Watching]:
     """Watch until left; on entry the first reply has come, so that nothing from now on is missed."""
     watch = Watching()
     reading = asyncio.ensure_future(watch.read(call))
