@@ -89,6 +89,7 @@ class Page:
         self.end_cause = ""
         self._listener = listener
         self._status = ("", 0)
+        self._at_marker = False
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._moves_within = 0
         self._told: list[Callable[[], None]] = []
@@ -141,6 +142,7 @@ class Page:
 
         A page that paints at full speed while it loads takes a fifth longer to commit.
         """
+        self._at_marker = True
         await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _NETWORK)))
 
     async def settle(self) -> None:
@@ -344,6 +346,7 @@ class Page:
         if frame.get("parentId"):
             return
         self.frame_id = str(frame.get("id", self.frame_id))
+        self._at_marker = False
         uri = cut(f"{frame.get('url', '')}{frame.get('urlFragment', '')}", MAX_ADDRESS_BYTES)
         self.documents = self.documents.committed(str(frame.get("loaderId", "")), uri)
         document = self.documents.current
@@ -365,7 +368,7 @@ class Page:
     def _lifecycle(self, params: dict[str, Any]) -> None:
         if params.get("frameId") != self.frame_id:
             return
-        if params.get("name") in _TITLE_EVENTS:
+        if params.get("name") in _TITLE_EVENTS and not self._at_marker:
             self._listener.title_settled(self)
         self.documents = self.documents.advanced(str(params.get("loaderId", "")), str(params.get("name", "")))
         self._move()
