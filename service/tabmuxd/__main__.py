@@ -94,21 +94,10 @@ def _serve(parsed: argparse.Namespace) -> int:
         for browser in settings.browsers:
             if not browser.address:
                 find_executable(launch_options(browser, settings))
-    except SettingsError as error:
-        return _told(error, _USAGE)
-    except LaunchError as error:
-        return _told(error, _NO_BROWSER)
-    configure(settings.log_level)
-    try:
+        configure(settings.log_level)
         asyncio.run(_until_stopped(settings))
-    except StateDirectoryInUse as error:
-        return _told(error, _IN_USE)
-    except StateDirectoryError as error:
-        return _told(error, _USAGE)
-    except StoreError as error:
-        return _told(error, _DAMAGED)
-    except OSError as error:
-        return _told(error, _FAILED)
+    except (SettingsError, LaunchError, StateDirectoryError, StoreError, OSError) as error:
+        return _told(error)
     return 0
 
 
@@ -150,13 +139,24 @@ def _until_interrupted(work: Coroutine[object, object, None]) -> int:
     try:
         asyncio.run(until())
     except OSError as error:
-        return _told(error, _FAILED)
+        return _told(error)
     return 0
 
 
-def _told(error: Exception, code: int) -> int:
+def _told(error: Exception) -> int:
+    """Say what is wrong, and give the exit code for it."""
     sys.stderr.write(f"tabmuxd: {error}\n")
-    return code
+    match error:
+        case StateDirectoryInUse():
+            return _IN_USE
+        case SettingsError() | StateDirectoryError():
+            return _USAGE
+        case LaunchError():
+            return _NO_BROWSER
+        case StoreError():
+            return _DAMAGED
+        case _:
+            return _FAILED
 
 
 if __name__ == "__main__":

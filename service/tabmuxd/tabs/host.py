@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from tabmuxd.cdp.connection import Connection
-from tabmuxd.cdp.errors import CdpError
+from tabmuxd.cdp.errors import CallTimeout, CdpError
 from tabmuxd.cdp.link import BrowserIdentity, BrowserLink, BrowserSource
 from tabmuxd.cdp.targets import TargetInfo, Targets
 from tabmuxd.events.changes import Changes
@@ -139,9 +139,14 @@ class BrowserHost:
         """A call of this process is at work on opening the tab, and will settle its row."""
         self._opening.add(tab)
 
-    def arrived(self, page: Page) -> None:
-        """The first document is there, and its status known: what served to open the page goes, and nobody waits."""
+    def arrived(self, page: Page) -> asyncio.Task[None]:
+        """The first document is there, and its status known: what served to open the page goes, and nobody waits.
+
+        Gives the task that makes the page run at full speed; a page that is busy delays it, and it goes on.
+        """
         self._tasks.spawn(page.tidy(), f"tidy {page.tab}")
+        # What becomes of the page meanwhile is recorded by its own event.
+        return self._tasks.spawn(page.settle(), f"settle {page.tab}", awaited=True)
 
     def end_opening(self, tab: str) -> None:
         """The row is settled, or is now: its target could not be closed while the browser was away."""
@@ -257,12 +262,25 @@ class BrowserHost:
             return
         try:
             page = await self.attach(tab.name, tab.target_id)
-            await page.prepare()
         except CdpError as error:
             _log.info("page not bound", tab=tab.name, error=type(error).__name__)
             return
-        self.hold(page)
-        self._notes.note(tab.name)
+        self._tasks.spawn(self._hold_once_prepared(page), f"bind {tab.name}")
+
+    async def _hold_once_prepared(self, page: Page) -> None:
+        """Hold the page as soon as it answers: one that is busy now may be free later, and delays no other."""
+        while page.usable:
+            try:
+                await page.prepare()
+            except CallTimeout:
+                _log.info("page does not answer yet", tab=page.tab)
+                continue
+            except CdpError as error:
+                _log.info("page not bound", tab=page.tab, error=type(error).__name__)
+                return
+            self.hold(page)
+            self._notes.note(page.tab)
+            return
 
     async def _end_quietly(self, tab: Tab) -> None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tabmuxd.cdp.errors import CdpError, ConnectionLost, TargetGone
+from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
@@ -22,6 +22,7 @@ from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.page import Page
 
 _CREATE_TIMEOUT: Final = 10.0
+_SETTLE_PATIENCE: Final = 1.0
 
 Ready = Callable[[Changes, Tab], Tab]
 """Run in the transaction that makes the tab READY, before it is recorded: binds it to what it is opened for."""
@@ -78,13 +79,9 @@ async def _open(
         seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
         return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
-    host.arrived(page)
-    made = asyncio.ensure_future(log.change(make_ready))
-    try:
-        with contextlib.suppress(ConnectionLost, TargetGone):  # what became of the page is recorded by its own event
-            await page.settle()
-    finally:
-        await asyncio.shield(made)
+    settling = host.arrived(page)
+    await asyncio.shield(log.change(make_ready))
+    await asyncio.wait({settling}, timeout=_SETTLE_PATIENCE)
     host.hold(page)
     return page, navigation
 

@@ -146,7 +146,10 @@ class Page:
         await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _NETWORK)))
 
     async def settle(self) -> None:
-        """Make the page run at full speed after `prepare_first` and the first navigation. Raises CdpError."""
+        """Make the page run at full speed after `prepare_first` and the first navigation, as soon as it answers.
+
+        Raises CdpError if that cannot be, or the page goes away.
+        """
         await self._once_active(*_SCREENCAST)
 
     async def tidy(self) -> None:
@@ -163,7 +166,9 @@ class Page:
         deadline = loop.time() + COMMAND_TIMEOUT
         while True:
             try:
-                await self.call(method, params)
+                await self._enable_once(method, params)
+            except CallTimeout:
+                deadline = loop.time() + COMMAND_TIMEOUT  # a page that is busy may be free later
             except ProtocolError:
                 if loop.time() > deadline:
                     raise
@@ -172,14 +177,20 @@ class Page:
             await asyncio.sleep(_SETTLE_PAUSE)
 
     async def _enable(self, method: str, params: Mapping[str, object]) -> None:
-        # Chromium 156 left some of these unanswered when a page was busy with its first document; they are idempotent.
+        # Chromium 156 left some of these unanswered when a page was busy with its first document; they may be repeated.
         for _ in range(int(COMMAND_TIMEOUT / _ENABLE_ATTEMPT) - 1):
-            try:
-                await self.call(method, params, timeout=_ENABLE_ATTEMPT)
-            except CallTimeout:
-                continue
-            return
-        await self.call(method, params, timeout=_ENABLE_ATTEMPT)
+            with contextlib.suppress(CallTimeout):
+                await self._enable_once(method, params)
+                return
+        await self._enable_once(method, params)
+
+    async def _enable_once(self, method: str, params: Mapping[str, object]) -> None:
+        try:
+            await self.call(method, params, timeout=_ENABLE_ATTEMPT)
+        except ProtocolError as error:
+            # Chromium 156: the one command here that tells of an earlier one that was carried out, if late.
+            if "already active" not in error.message:
+                raise
 
     def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
         """Call `told` after each commit, milestone, dialog, and at the end; gives "stop telling"."""
