@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tabmuxd.events.changes import Changes
@@ -18,9 +20,12 @@ from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import endings
+from tabmuxd.tabs.service import Tabs
+from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
+from tabmuxd.webai.answers import Feeds
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
-from tabmuxd.webai.service import _insert_turn
+from tabmuxd.webai.service import WebAi, _insert_turn
 
 from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, ready_tab
 
@@ -237,3 +242,21 @@ async def test_conversation_is_adopted_once(log: Log) -> None:
     assert shown() == ("http://x/c/1", "one")
     await log.change(lambda changes: records.note_conversation(changes, _TURN, "http://x/c/2", "two"))
     assert shown() == ("http://x/c/1", "two")
+
+
+async def test_unknown_provider(log: Log) -> None:
+    """A turn whose provider the server does not know any more ends with PROVIDER_NOT_FOUND at the next start."""
+    async with Tasks() as tasks, asyncio.timeout(10):
+        web_ai = WebAi({}, cast("Tabs", None), log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds())
+        web_ai.resume()
+        while (turn := await web_ai.get_turn(_TURN)).error is None:
+            await log.moved(log.progress.revision)
+
+    session = log.live.sessions[SESSION]
+    assert (turn.state, turn.error.reason, turn.error.metadata, session.open_turn, dict(log.live.leases)) == (
+        TurnState.FAILED,
+        "PROVIDER_NOT_FOUND",
+        {"provider": "playground-textarea", "page_touched": "no", "retry": "never"},
+        "",
+        {},
+    )

@@ -226,10 +226,15 @@ class WebAi:
         return moved is None
 
     def _start(self, turn: Turn) -> Run | None:
-        """Run an open turn; None where its provider is not known any more."""
+        """Run an open turn; None where its provider is not known any more: then the turn is ended, for nobody can."""
         session = self._log.live.sessions.get(session_of(turn.name))
-        descriptor = self.providers.get(session.provider) if session else None
+        provider = session.provider if session else ""
+        descriptor = self.providers.get(provider)
         if descriptor is None:
+            ending = records.Ending(TurnState.FAILED, refused=_unknown_provider(provider))
+            self._tasks.spawn(
+                self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
+            )
             return None
         runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name))
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
@@ -249,9 +254,7 @@ class WebAi:
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
         if descriptor is None:
-            raise refuse(
-                Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider
-            )
+            raise _unknown_provider(provider)
         return descriptor
 
 
@@ -343,3 +346,7 @@ def _last(found: list[AnswerPart], latest: bytes, turn: Turn) -> list[AnswerPart
 
 def _unknown_session(name: str) -> Refused:
     return refuse(Reason.SESSION_NOT_FOUND, f"No session {name} is known; nothing was done.", session=name)
+
+
+def _unknown_provider(provider: str) -> Refused:
+    return refuse(Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider)
