@@ -139,14 +139,9 @@ class BrowserHost:
         """A call of this process is at work on opening the tab, and will settle its row."""
         self._opening.add(tab)
 
-    def arrived(self, page: Page) -> asyncio.Task[None]:
-        """The first document is there, and its status known: what served to open the page goes, and nobody waits.
-
-        Gives the task that makes the page run at full speed; a page that is busy delays it, and it goes on.
-        """
+    def arrived(self, page: Page) -> None:
+        """The first document is there, and its status known: what served to open the page goes, and nobody waits."""
         self._tasks.spawn(page.tidy(), f"tidy {page.tab}")
-        # What becomes of the page meanwhile is recorded by its own event.
-        return self._tasks.spawn(page.settle(), f"settle {page.tab}", awaited=True)
 
     def end_opening(self, tab: str) -> None:
         """The row is settled, or is now: its target could not be closed while the browser was away."""

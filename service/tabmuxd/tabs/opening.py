@@ -22,7 +22,6 @@ from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.page import Page
 
 _CREATE_TIMEOUT: Final = 10.0
-_SETTLE_PATIENCE: Final = 1.0
 
 Ready = Callable[[Changes, Tab], Tab]
 """Run in the transaction that makes the tab READY, before it is recorded: binds it to what it is opened for."""
@@ -79,9 +78,8 @@ async def _open(
         seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
         return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
-    settling = host.arrived(page)
+    host.arrived(page)
     await asyncio.shield(log.change(make_ready))
-    await asyncio.wait({settling}, timeout=_SETTLE_PATIENCE)
     host.hold(page)
     return page, navigation
 

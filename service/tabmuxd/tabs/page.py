@@ -21,20 +21,20 @@ COMMAND_TIMEOUT: Final = 5.0
 _ENABLE_ATTEMPT: Final = 1.0
 _STATUS_TIMEOUT: Final = 1.0
 _MOVE_TIMEOUT: Final = 1.0
-_SETTLE_PAUSE: Final = 0.005
+_ACTIVE_PAUSE: Final = 0.005
 _WORLD: Final = "tabmux"
 
 _ENABLES: Final[tuple[tuple[str, Mapping[str, object]], ...]] = (
     ("Page.enable", {}),
     ("Inspector.enable", {}),
     ("Page.setLifecycleEventsEnabled", {"enabled": True}),
-    # Chromium 156: a background tab gets 1 timer tick a second and no animation frames without this and the screencast;
-    # both belong to the session that set them (design.md section 3).
+    # Chromium 156: a background tab gets 1 timer tick a second and no animation frames without these two; both belong
+    # to the session that set them (design.md section 3).
     ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
-)
-_SCREENCAST: Final[tuple[str, Mapping[str, object]]] = (
-    "Page.startScreencast",
-    {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
+    (
+        "Page.startScreencast",
+        {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
+    ),
 )
 # Tells the status of the first document before it is committed: asking the page itself takes two replies of a renderer
 # that is busy loading. Nothing that was received is kept.
@@ -135,46 +135,34 @@ class Page:
         All is confirmed when this returns: a dialog that nobody saw cannot be answered (`ownership.md` B-5). May be
         repeated. Raises CdpError.
         """
-        await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _SCREENCAST)))
+        await asyncio.gather(*(self._enable(method, params) for method, params in _ENABLES))
 
     async def prepare_first(self) -> None:
-        """As `prepare`, at the marker address of a tab that opens: `settle` does the rest after the first navigation.
-
-        A page that paints at full speed while it loads takes a fifth longer to commit.
-        """
+        """As `prepare`, at the marker address of a tab that opens: hears of the network too, until `tidy`."""
         self._at_marker = True
         await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _NETWORK)))
-
-    async def settle(self) -> None:
-        """Make the page run at full speed after `prepare_first` and the first navigation, as soon as it answers.
-
-        Raises CdpError if that cannot be, or the page goes away.
-        """
-        await self._once_active(*_SCREENCAST)
 
     async def tidy(self) -> None:
         """Take the marker address out of the history, and hear no more of what is loaded; quietly, if it cannot be."""
         with contextlib.suppress(CdpError):
-            await self._once_active("Page.resetNavigationHistory", {})
+            await self._forget_history()
         with contextlib.suppress(CdpError):
             await self.call("Network.disable")
 
-    async def _once_active(self, method: str, params: Mapping[str, object]) -> None:
+    async def _forget_history(self) -> None:
         # Chromium 156 tells of a commit before its browser process has made it, and refuses this until then ("Not
         # attached to an active page").
         loop = asyncio.get_running_loop()
         deadline = loop.time() + COMMAND_TIMEOUT
         while True:
             try:
-                await self._enable_once(method, params)
-            except CallTimeout:
-                deadline = loop.time() + COMMAND_TIMEOUT  # a page that is busy may be free later
+                await self.call("Page.resetNavigationHistory")
             except ProtocolError:
                 if loop.time() > deadline:
                     raise
             else:
                 return
-            await asyncio.sleep(_SETTLE_PAUSE)
+            await asyncio.sleep(_ACTIVE_PAUSE)
 
     async def _enable(self, method: str, params: Mapping[str, object]) -> None:
         # Chromium 156 left some of these unanswered when a page was busy with its first document; they may be repeated.
