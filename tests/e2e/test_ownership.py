@@ -243,12 +243,13 @@ async def test_channel_ends(server: Server, a: Caller) -> None:
 async def test_no_default_tab(server: Server, a: Caller, name: str) -> None:
     """No name, a position or a target id is INVALID_FIELD: there is no current tab (O-9, O-29)."""
     tab = await a.opened()
+    before = await server.page_targets()
     for bad in (name, tab.target_id):
         named = Tab(name=bad)
         assert await reason(a.tabs.GetTab(GetTabRequest(name=bad), timeout=LIMIT)) == "INVALID_FIELD"
         for step in a.steps(named, "about:blank").values():
             assert await reason(step()) == "INVALID_FIELD"
-    assert len(await server.page_targets()) == 1
+    assert await server.page_targets() == before
 
 
 async def test_sessions(a: Caller, b: Caller, person: Caller) -> None:
