@@ -156,11 +156,12 @@ async def test_events() -> None:
 
 
 async def test_close_by_list() -> None:
-    """A page that is missing from a fresh list is closed, though no event came."""
+    """A page that is missing from a fresh list is closed, though no event came; while it is there it is asked again."""
     async with scripted_targets() as (targets, _, peer):
         closing = asyncio.create_task(targets.close("T", timeout=LONG))
         await answered(peer, "Target.closeTarget", {"success": True})
         await answered(peer, "Target.getTargets", {"targetInfos": [raw("T")]})
+        await answered(peer, "Target.closeTarget", {"success": True})
         await answered(peer, "Target.getTargets", {"targetInfos": []})
         await closing
 
@@ -190,6 +191,19 @@ async def test_close_cut_off() -> None:
     async with scripted_targets() as (targets, _, peer):
         closing = asyncio.create_task(targets.close("T", timeout=LONG))
         await answered(peer, "Target.closeTarget", {"success": True})
+        peer.goodbye(1001)
+        with pytest.raises(ConnectionLost) as caught:
+            await closing
+        assert (caught.value.method, caught.value.handed_over) == ("Target.closeTarget", True)
+
+
+async def test_close_cut_off_when_asked_again() -> None:
+    """A connection that ends while a close is asked for again leaves it open whether the first one was carried out."""
+    async with scripted_targets() as (targets, _, peer):
+        closing = asyncio.create_task(targets.close("T", timeout=LONG))
+        await answered(peer, "Target.closeTarget", {"success": True})
+        await answered(peer, "Target.getTargets", {"targetInfos": [raw("T")]})
+        await peer.call("Target.closeTarget")
         peer.goodbye(1001)
         with pytest.raises(ConnectionLost) as caught:
             await closing

@@ -176,8 +176,10 @@ class Targets:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(_LOOK_AGAIN_SECONDS, deadline - asyncio.get_running_loop().time())):
                         await gone.wait()
-                if not gone.is_set() and not await self._listed(target_id, deadline):
-                    return
+                if not gone.is_set():
+                    if not await self._listed(target_id, deadline):
+                        return
+                    await self._close_again(target_id, deadline)
         finally:
             if self._closing.get(target_id) is gone:
                 del self._closing[target_id]
@@ -237,6 +239,17 @@ class Targets:
     async def _list(self, only: list[dict[str, str]], timeout: float) -> list[dict[str, Any]]:
         result = await self._connection.call("Target.getTargets", {"filter": only}, timeout=timeout)
         return list(result.get("targetInfos", []))
+
+    async def _close_again(self, target_id: str, deadline: float) -> None:
+        # Chrome 156 says that it closes a page whose document was committed a moment ago, and often does not.
+        timeout = deadline - asyncio.get_running_loop().time()
+        try:
+            with contextlib.suppress(ProtocolError):  # it is gone meanwhile, as the next look tells
+                await self._connection.call("Target.closeTarget", {"targetId": target_id}, timeout=timeout)
+        except CallTimeout as error:
+            raise CallTimeout(error.method, handed_over=True) from error
+        except ConnectionLost as error:
+            raise ConnectionLost(error.method, handed_over=True, reason=error.reason) from error
 
     async def _listed(self, target_id: str, deadline: float) -> bool:
         """The target that is being closed is still there."""
