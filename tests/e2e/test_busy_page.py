@@ -7,9 +7,7 @@ from tests.e2e.serving import BROWSER, LIMIT, Server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(90)]
 
-BUSY = (
-    "data:text/html,<script>setTimeout(()=>{let%20start=Date.now();while(Date.now()-start<14000);},300)</script>"
-)
+BUSY = "data:text/html,<script>setTimeout(()=>{let%20start=Date.now();while(Date.now()-start<14000);},300)</script>"
 
 
 async def test_busy_page_is_bound_later(server: Server) -> None:
