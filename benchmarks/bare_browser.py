@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,6 +14,13 @@ import websocket
 from tabmuxd.cdp.profile import read_port_file
 
 _TIMEOUT_SECONDS: Final = 10.0
+_PAINTING: Final[tuple[tuple[str, dict[str, object]], ...]] = (
+    ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
+    (
+        "Page.startScreencast",
+        {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
+    ),
+)
 
 
 class BareBrowser:
@@ -39,11 +47,17 @@ class BareBrowser:
     ) -> None:
         self._socket.close()
 
-    def open_tab(self, uri: str) -> str:
-        """Open a tab in the background, and return its target id once its document is committed."""
+    def open_tab(self, uri: str, *, painting: bool) -> str:
+        """Open a tab in the background, and return its target id once its document is committed.
+
+        `painting`: as the server places its tabs, so that a page runs at full speed though it is hidden.
+        """
         target_id = str(self._call("Target.createTarget", {"url": "about:blank", "background": True})["targetId"])
         session_id = str(self._call("Target.attachToTarget", {"targetId": target_id, "flatten": True})["sessionId"])
-        self._call("Page.enable", {}, session_id)
+        calls = [self._send("Page.enable", {}, session_id)]
+        if painting:
+            calls += [self._send(method, params, session_id) for method, params in _PAINTING]
+        self._wait_for(*(partial(_answers, call_id) for call_id in calls))
         call_id = self._send("Page.navigate", {"url": uri}, session_id)
         self._wait_for(lambda message: message.get("id") == call_id, lambda message: _commits(message, session_id, uri))
         return target_id
@@ -81,6 +95,10 @@ class BareBrowser:
             message["sessionId"] = session_id
         self._socket.send(json.dumps(message))
         return call_id
+
+
+def _answers(call_id: int, message: dict[str, Any]) -> bool:
+    return message.get("id") == call_id
 
 
 def _commits(message: dict[str, Any], session_id: str, uri: str) -> bool:

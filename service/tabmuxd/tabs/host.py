@@ -139,6 +139,11 @@ class BrowserHost:
         """A call of this process is at work on opening the tab, and will settle its row."""
         self._opening.add(tab)
 
+    def begin_painting(self, page: Page) -> None:
+        """The first address is ordered: the page paints from now on, and nobody waits for that."""
+        # What becomes of the page meanwhile is recorded by its own event.
+        self._tasks.spawn(page.paint(), f"paint {page.tab}", awaited=True)
+
     def arrived(self, page: Page) -> None:
         """The first document is there, and its status known: what served to open the page goes, and nobody waits."""
         self._tasks.spawn(page.tidy(), f"tidy {page.tab}")

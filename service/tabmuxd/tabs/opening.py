@@ -65,9 +65,11 @@ async def _open(
         await page.prepare_first()
     finally:
         await asyncio.shield(recorded)
-    navigation = await page.navigate(
-        uri, until=LoadMilestone.COMMITTED, timeout=order.milestone_timeout.total_seconds()
+    ordered = asyncio.ensure_future(
+        page.navigate(uri, until=LoadMilestone.COMMITTED, timeout=order.milestone_timeout.total_seconds())
     )
+    host.begin_painting(page)
+    navigation = await ordered
     # Without a document of its own it still shows the marker address.
     shown_uri = page.shown_uri or BLANK
 
@@ -78,9 +80,9 @@ async def _open(
         seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
         return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
-    host.arrived(page)
     await asyncio.shield(log.change(make_ready))
     host.hold(page)
+    host.arrived(page)
     return page, navigation
 
 
