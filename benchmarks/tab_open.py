@@ -26,7 +26,7 @@ _SETTLE_SECONDS: Final = 0.1
 async def run() -> str:
     """Measure, and give the line that says what came out.
 
-    One tab at a time, both ways in the same browser and in the same place: in the background, made to paint there; until
+    One tab at a time, both ways in the same browser and the same place (in the background, made to paint there), until
     its document is committed. Outside the measured time it is closed, and a moment left for Chrome to end its renderer.
     `over_hidden` is the ratio over bare tabs that are left hidden, and hardly run.
     """

@@ -211,7 +211,7 @@ async def test_fragments(endpoint: ScriptedEndpoint) -> None:
 async def test_late_reply(endpoint: ScriptedEndpoint) -> None:
     """A reply after its call's deadline is dropped and counted; nothing is left of the call."""
     async with connected(endpoint) as (connection, peer):
-        call = started(connection.call("A.one", timeout=0.2))
+        call = started(connection.call("A.one", timeout=2))
         message = await peer.call("A.one")
         assert await refusal(call) == timed_out("A.one", handed_over=True)
         peer.reply(message)
@@ -257,7 +257,7 @@ async def test_peer_that_does_not_read(endpoint: ScriptedEndpoint) -> None:
         await peer.deaf()
         much = started(connection.call("A.much", MUCH, timeout=LONG))
         ends = await asyncio.gather(
-            *(refusal(started(connection.call(f"A.late{n}", timeout=0.5))) for n in range(20)),
+            *(refusal(started(connection.call(f"A.late{n}", timeout=2))) for n in range(20)),
         )
         assert ends == [timed_out(f"A.late{n}", handed_over=False) for n in range(20)]
         assert connection.statistics().pending_calls == 1
@@ -272,7 +272,7 @@ async def test_partly_sent(endpoint: ScriptedEndpoint) -> None:
     """A call of which a part was sent counts as handed over, and is completed for the sake of those that follow."""
     async with connected(endpoint) as (connection, peer):
         await peer.deaf()
-        call = started(connection.call("A.much", MUCH, timeout=0.5))
+        call = started(connection.call("A.much", MUCH, timeout=3))
         assert await refusal(call) == timed_out("A.much", handed_over=True)
         peer.hear()
         await synchronised(connection, peer)
@@ -281,12 +281,12 @@ async def test_partly_sent(endpoint: ScriptedEndpoint) -> None:
 
 async def test_silent_while_it_does_not_read(endpoint: ScriptedEndpoint) -> None:
     """A peer that reads nothing and says nothing is given up; each call tells whether it was handed over."""
-    async with connected(endpoint, ping_timeout=0.5) as (connection, peer):
+    async with connected(endpoint, ping_timeout=2) as (connection, peer):
         await peer.deaf()
         much = started(connection.call("A.much", MUCH, timeout=LONG))
         small = started(connection.call("A.small", timeout=LONG))
-        assert await refusal(much) == lost("A.much", "no sign of life for 0.5 s", handed_over=True)
-        assert await refusal(small) == lost("A.small", "no sign of life for 0.5 s", handed_over=False)
+        assert await refusal(much) == lost("A.much", "no sign of life for 2 s", handed_over=True)
+        assert await refusal(small) == lost("A.small", "no sign of life for 2 s", handed_over=False)
         statistics = connection.statistics()
         assert (statistics.pending_calls, statistics.unsent_calls) == (0, 0)
 
@@ -314,7 +314,7 @@ async def test_busy(endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(browser_socket, "MOST_UNSENT", 3)
     async with connected(endpoint) as (connection, peer):
         await peer.deaf()
-        much = started(connection.call("A.much", MUCH, timeout=0.3))
+        much = started(connection.call("A.much", MUCH, timeout=3))
         await asyncio.wait([much])
         waiting = [started(connection.call("A.small", timeout=LONG)) for _ in range(3)]
         await asyncio.sleep(0)
@@ -522,7 +522,7 @@ async def test_close_while_blocked(endpoint: ScriptedEndpoint) -> None:
     """Closing needs nothing of a peer that does not read."""
     async with connected(endpoint) as (connection, peer):
         await peer.deaf()
-        call = started(connection.call("A.much", MUCH, timeout=0.3))
+        call = started(connection.call("A.much", MUCH, timeout=3))
         await asyncio.wait([call])
         await connection.close()
         assert connection.closed

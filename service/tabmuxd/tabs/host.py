@@ -16,11 +16,11 @@ from tabmuxd.cdp.targets import TargetInfo, Targets
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
+from tabmuxd.resources.errors import cut
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.tab import CloseCause, Dialog, DialogPolicy, Tab, TabState
 from tabmuxd.tabs import endings, faults, rules
-from tabmuxd.tabs.addresses import marker_address
-from tabmuxd.tabs.document import Document
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, marker_address
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.noting import Notes
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, OpenedDialog, Page
@@ -344,12 +344,21 @@ class BrowserHost:
         self._move()
 
     def _info_of(self, tab: Tab) -> TargetInfo | None:
-        return self.targets.pages.get(tab.target_id) if self.targets else None
+        """What the browser says of the tab's target, unless it names another address than its document has.
+
+        Chromium 156 tells the address of a navigation that is only ordered, such as one that a dialog holds up.
+        """
+        info = self.targets.pages.get(tab.target_id) if self.targets else None
+        page = self.pages.get(tab.name)
+        if info is None or page is None or page.shown_uri in ("", cut(info.uri, MAX_ADDRESS_BYTES)):
+            return info
+        return None
 
     # What a page tells
 
-    def document_changed(self, page: Page, document: Document) -> None:
-        """The address is noted from the target's own event, which follows."""
+    def document_changed(self, page: Page) -> None:
+        """Note the address; the title follows by the target's own events."""
+        self._notes.note(page.tab)
 
     def title_settled(self, page: Page) -> None:
         """Ask the browser for the title; it is noted from the answer as from an event."""

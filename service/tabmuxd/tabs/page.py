@@ -64,8 +64,8 @@ class OpenedDialog:
 class PageListener(Protocol):
     """Who is told what happens in a page; called on the loop, must not block."""
 
-    def document_changed(self, page: Page, document: Document) -> None:
-        """The main frame has committed another document."""
+    def document_changed(self, page: Page) -> None:
+        """The main frame has committed another document, or moved within its own."""
 
     def title_settled(self, page: Page) -> None:
         """The document that is there may have another title."""
@@ -358,11 +358,11 @@ class Page:
             return
         self.frame_id = str(frame.get("id", self.frame_id))
         self._at_marker = False
-        uri = cut(f"{frame.get('url', '')}{frame.get('urlFragment', '')}", MAX_ADDRESS_BYTES)
+        # Of a page that could not be loaded, the address that it stands in for, as the browser shows it.
+        shown = frame.get("unreachableUrl") or f"{frame.get('url', '')}{frame.get('urlFragment', '')}"
+        uri = cut(str(shown), MAX_ADDRESS_BYTES)
         self.documents = self.documents.committed(str(frame.get("loaderId", "")), uri)
-        document = self.documents.current
-        if document is not None:
-            self._listener.document_changed(self, document)
+        self._listener.document_changed(self)
         self._move()
 
     def _response_received(self, params: dict[str, Any]) -> None:
@@ -374,6 +374,7 @@ class Page:
             return
         self.documents = self.documents.moved(cut(str(params.get("url", "")), MAX_ADDRESS_BYTES))
         self._moves_within += 1
+        self._listener.document_changed(self)
         self._move()
 
     def _lifecycle(self, params: dict[str, Any]) -> None:
