@@ -25,7 +25,7 @@ from tabmuxd.rpc.watches import MAX_WATCH_COUNT, WatchSlots
 from tabmuxd.rpc.web_ai_service import WebAiService
 
 DRAIN_GRACE: Final = timedelta(seconds=20)
-_FLUSH_SECONDS: Final = 1.0
+_FLUSH_SECONDS: Final = 3.0
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 4 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 60_000),
