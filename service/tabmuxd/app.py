@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib import metadata
 from typing import Final
 
@@ -15,6 +15,7 @@ import structlog
 
 from tabmuxd.cdp.launcher import LaunchOptions
 from tabmuxd.cdp.link import AttachedSource, BrowserSource, LaunchedSource
+from tabmuxd.clock import steady_clock
 from tabmuxd.events.log import Log
 from tabmuxd.jobs.schedule import Job, Schedule
 from tabmuxd.playground import Playground
@@ -26,6 +27,7 @@ from tabmuxd.settings import BrowserSettings, Settings
 from tabmuxd.state_directory import StateDirectory
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.host import BrowserHost, HostOptions
+from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai.answers import Feeds
@@ -56,8 +58,9 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
     Raises StateDirectoryError, the store's errors and OSError before anything is served.
     """
     async with AsyncExitStack() as stack:
+        now = steady_clock()
         directory = stack.enter_context(StateDirectory(settings.state_directory))
-        log = await stack.enter_async_context(Log(directory.database, clock=_now))
+        log = await stack.enter_async_context(Log(directory.database, clock=now))
         port = settings.playground_port
         if settings.playground:
             store = settings.state_directory / "playground.jsonl"
@@ -65,12 +68,10 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         tasks = await stack.enter_async_context(Tasks())
         feeds = Feeds()
         served = lost_tab_hook(feeds)
-        hosts = {
-            host.name: host for host in (_host(browser, settings, log, tasks, served) for browser in settings.browsers)
-        }
-        tabs = Tabs(hosts, log, tasks, secrets.token_bytes, _now)
-        web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=_now, feeds=feeds)
-        for host in hosts.values():
+        hosts = Hosts(_host(browser, settings, log, tasks, served) for browser in settings.browsers)
+        tabs = Tabs(hosts, log, tasks, secrets.token_bytes, now)
+        web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
+        for host in hosts:
             await host.introduce()
             tasks.spawn(host.run(), f"host {host.name}")
             stack.push_async_callback(_let_go, host)
@@ -128,10 +129,6 @@ def _providers(playground_port: int) -> Mapping[str, Descriptor]:
         return {}
     variables = {"port": str(playground_port)}
     return {name: descriptor.load(name, variables) for name in _PLAYGROUND_PROVIDERS}
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.event import EventKind, Resource
-from tabmuxd.resources.lease import Lease, LeaseTerms
+from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.session import (
     Artifact,
     CompletionEvidence,
@@ -108,6 +108,7 @@ def full() -> list[Resource]:
             session="sessions/s",
             owner="local/a",
             end_time=later,
+            end_cause=LeaseEnd.CLOSED,
             revision=3,
             update_time=later,
         ),

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
+
+
+class LeaseEnd(IntEnum):
+    """Why a lease ended: what LEASE_LOST says as its cause."""
+
+    NONE = 0
+    EXPIRED = 1
+    RELEASED = 2
+    CLOSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +29,8 @@ class LeaseTerms:
 class Lease:
     """The right of one principal, or of the service itself for an open turn, to act on one tab.
 
-    `session` names the session the service took it for; `owner` is empty then. `end_time` is None while it is held.
+    `session` names the session the service took it for; `owner` is empty then. `end_time` is None while it is held;
+    `end_cause` is not shown.
     """
 
     name: str
@@ -31,6 +42,7 @@ class Lease:
     session: str = ""
     owner: str = ""
     end_time: datetime | None = None
+    end_cause: LeaseEnd = LeaseEnd.NONE
     revision: int = 0
     update_time: datetime | None = None
 

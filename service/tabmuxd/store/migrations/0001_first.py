@@ -30,7 +30,7 @@ _INTEGERS = {
         "state origin create_time last_active_time generation pinned dialog_policy pooled front "
         "recovery_count close_cause close_time? browser_generation revision update_time? ended"
     ),
-    "leases": "expire_time fencing_token create_time end_time? revision update_time? ended",
+    "leases": "expire_time fencing_token create_time end_time? end_cause revision update_time? ended",
     "sessions": (
         "state create_time last_active_time ttl expire_time? recovery_count close_count retire_time? "
         "retire_cause new_tab_activate revision update_time? ended"
