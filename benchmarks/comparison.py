@@ -71,9 +71,9 @@ def percentile(times: Sequence[float], percent: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
-def report(bench: str, value: float, goal: float, more: Mapping[str, object]) -> str:
+def report(bench: str, value: float, goal: float, more: Mapping[str, object], *, unit: str = "ratio") -> str:
     """The line that a benchmark ends with: one JSON object; lower values are better."""
-    line = {"bench": bench, "value": round(value, 3), "unit": "ratio", "goal": goal, "better": "lower"}
+    line = {"bench": bench, "value": round(value, 3), "unit": unit, "goal": goal, "better": "lower"}
     return json.dumps({**line, **more, "cores": os.cpu_count()})
 
 

@@ -58,7 +58,7 @@ def _ours(stub: TabServiceAsyncStub, uri: str) -> Measure:
 def _bare(browser: BareBrowser, uri: str, *, painting: bool) -> Measure:
     def measure() -> list[float]:
         begin = time.perf_counter()
-        target_id = browser.open_tab(uri, painting=painting)
+        (target_id,) = browser.open_tabs([uri], painting=painting)
         seconds = time.perf_counter() - begin
         browser.close_tab(target_id)
         time.sleep(_SETTLE_SECONDS)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 EXECUTABLE = os.environ.get("TABMUX_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
+_HEADLESS = ("--headless=new",)
 _ARGUMENTS = (
-    "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -67,17 +67,18 @@ def fresh_profile() -> Generator[Path, None, None]:
 
 
 @contextlib.contextmanager
-def running_chromium(profile: Path, *extra: str) -> Generator[RunningChromium, None, None]:
-    """A Chromium without windows on this profile, ended with all its helpers afterwards."""
+def running_chromium(profile: Path, *extra: str, display: str = "") -> Generator[RunningChromium, None, None]:
+    """A Chromium on this profile, ended with all its helpers afterwards; it has windows if `display` says where."""
     assert EXECUTABLE is not None, "no Chromium on PATH; see scripts/chromium"
     port_file = profile / "DevToolsActivePort"
     port_file.unlink(missing_ok=True)
     with subprocess.Popen(
-        [EXECUTABLE, *_ARGUMENTS, *extra, f"--user-data-dir={profile}"],
+        [EXECUTABLE, *(() if display else _HEADLESS), *_ARGUMENTS, *extra, f"--user-data-dir={profile}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        env={**os.environ, "DISPLAY": display},
     ) as process:
         try:
             until(lambda: port_file.exists() and port_file.read_text().count("\n") > 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cdp.browsers import fresh_profile
+from tests.e2e.displays import running_display
 from tests.e2e.serving import PlaygroundProcess, Server, running_playground, serving
 
 
@@ -14,6 +15,13 @@ def playground() -> Iterator[PlaygroundProcess]:
     """Chat pages that outlive every server of the module; prompts of other tests are in them too."""
     with fresh_profile() as directory, running_playground(directory) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def display() -> Iterator[str]:
+    """A screen for windows, one for all tests of this process that need any."""
+    with running_display() as name:
+        yield name
 
 
 @pytest.fixture

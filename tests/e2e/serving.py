@@ -95,10 +95,11 @@ def running_playground(directory: Path) -> Generator[PlaygroundProcess, None, No
 class Server:
     """One state directory and the server on it, which a test may kill and start again as it likes."""
 
-    def __init__(self, state_directory: Path, playground_port: int) -> None:
+    def __init__(self, state_directory: Path, playground_port: int, *, display: str = "") -> None:
         """Nothing is started yet; the path has to be short, as that of its socket is."""
         self.state_directory = state_directory
         self.playground_port = playground_port
+        self.display = display
         self._process: subprocess.Popen[bytes] | None = None
         self._channels: list[grpc.aio.Channel] = []
         self._channel: grpc.aio.Channel | None = None
@@ -129,7 +130,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment(),
+                env={**environment(), "DISPLAY": self.display},
             )
         self._channel = self.channel()
 
@@ -343,9 +344,14 @@ def _named(details: Any, name: str) -> Any:  # noqa: ANN401 - as in grpc
 
 
 @contextlib.asynccontextmanager
-async def serving(state_directory: Path, playground_port: int, *command: str) -> AsyncGenerator[Server, None]:
-    """A server that serves, with its browser connected; all of it is gone afterwards."""
-    server = Server(state_directory, playground_port)
+async def serving(
+    state_directory: Path, playground_port: int, *command: str, display: str = ""
+) -> AsyncGenerator[Server, None]:
+    """A server that serves, with its browser connected; all of it is gone afterwards.
+
+    `display`: where the windows of its browser appear, if the settings in its state directory want any.
+    """
+    server = Server(state_directory, playground_port, display=display)
     try:
         await server.start(*command)
         yield server
