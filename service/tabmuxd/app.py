@@ -39,6 +39,8 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _COMPACTION_PERIOD: Final = timedelta(minutes=5)
 _COMPACTION_DEADLINE: Final = timedelta(minutes=4)
+_TIDY_PERIOD: Final = timedelta(seconds=20)
+_TIDY_DEADLINE: Final = timedelta(seconds=19)
 _PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
 
@@ -87,7 +89,12 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         )
         stack.push_async_callback(server.drain)
         web_ai.resume()
-        await stack.enter_async_context(Schedule(Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE)))
+        await stack.enter_async_context(
+            Schedule(
+                Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE),
+                Job("tidy", tabs.clearing.tidy, _TIDY_PERIOD, _TIDY_DEADLINE),
+            )
+        )
         yield Running(settings, server, port)
 
 
@@ -102,7 +109,14 @@ def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, 
     options = HostOptions(
         name=browser_name(browser.id),
         ownership=Ownership.ATTACHED if browser.address else Ownership.LAUNCHED,
-        limits=BrowserLimits(max_tab_count=browser.max_tab_count),
+        limits=BrowserLimits(
+            max_tab_count=browser.max_tab_count,
+            max_pooled_tab_count=browser.max_pooled_tab_count,
+            max_group_pooled_tab_count=browser.max_group_pooled_tab_count,
+            idle_timeout=browser.idle_timeout,
+            pool_timeout=browser.pool_timeout,
+            reclaim_after=browser.reclaim_after,
+        ),
     )
     return BrowserHost(options, _source(browser, settings), log, tasks, served)
 

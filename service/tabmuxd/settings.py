@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, cast
 
 MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path of Linux holds 108 bytes with its final zero
 _MAX_PORT: Final = 65_535
+_DURATION: Final = re.compile(r"(\d{1,6})([smh])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _NAMES: Final = ("address", "attach", "chromium", "log_level", "max_watch_count", "playground", "playground_port")
 
@@ -24,7 +28,7 @@ class BrowserSettings:
     """One browser: LAUNCHED by us unless `address` names one that runs already.
 
     `address`: `http://HOST:PORT`, `ws://...` or a profile directory. `profile`: of a launched one, by default
-    `browsers/ID` in the state directory.
+    `browsers/ID` in the state directory. A time that is None means never.
     """
 
     id: str = "main"
@@ -33,6 +37,11 @@ class BrowserSettings:
     executable: Path | None = None
     headless: bool = True
     max_tab_count: int = 20
+    max_pooled_tab_count: int = 8
+    max_group_pooled_tab_count: int = 3
+    idle_timeout: timedelta | None = timedelta(minutes=30)
+    pool_timeout: timedelta | None = timedelta(minutes=30)
+    reclaim_after: timedelta | None = timedelta(minutes=5)
     extra_arguments: tuple[str, ...] = ()
 
 
@@ -138,7 +147,7 @@ def _browser(browser_id: str, entry: object, executable: str, attach: str) -> Br
     if not isinstance(entry, dict):
         raise SettingsError(f"{where}: must be a table")
     table = cast("dict[str, object]", entry)
-    allowed = {"address", "profile", "executable", "headless", "max_tab_count", "extra_arguments"}
+    allowed = {field.name for field in fields(BrowserSettings)} - {"id"}
     if unknown := set(table) - allowed:
         raise SettingsError(f"{where}: unknown setting {min(unknown)!r}; known are {', '.join(sorted(allowed))}")
     profile = _text(f"{where}.profile", table.get("profile", ""))
@@ -150,6 +159,13 @@ def _browser(browser_id: str, entry: object, executable: str, attach: str) -> Br
         executable=Path(named) if named else None,
         headless=_boolean(f"{where}.headless", table.get("headless", True)),
         max_tab_count=_integer(f"{where}.max_tab_count", table.get("max_tab_count", 20)),
+        max_pooled_tab_count=_integer(f"{where}.max_pooled_tab_count", table.get("max_pooled_tab_count", 8)),
+        max_group_pooled_tab_count=_integer(
+            f"{where}.max_group_pooled_tab_count", table.get("max_group_pooled_tab_count", 3)
+        ),
+        idle_timeout=_duration(f"{where}.idle_timeout", table.get("idle_timeout", "30m")),
+        pool_timeout=_duration(f"{where}.pool_timeout", table.get("pool_timeout", "30m")),
+        reclaim_after=_duration(f"{where}.reclaim_after", table.get("reclaim_after", "5m")),
         extra_arguments=_texts(f"{where}.extra_arguments", table.get("extra_arguments", [])),
     )
 
@@ -175,6 +191,16 @@ def _integer(name: str, value: object, *, most: int | None = None) -> int:
     if most is not None and number > most:
         raise SettingsError(f"{name}: {number} is more than {most}")
     return number
+
+
+def _duration(name: str, value: object) -> timedelta | None:
+    """A length of time, such as `90s`, `30m` or `12h`; None for `never`."""
+    if value == "never":
+        return None
+    found = _DURATION.fullmatch(str(value))
+    if found is None:
+        raise SettingsError(f"{name}: {value!r} is no length of time; write it as 90s, 30m, 12h, or never")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def _log_level(value: object) -> str:

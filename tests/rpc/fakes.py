@@ -22,12 +22,14 @@ from tabmuxd.events.watch import WatchStart
 from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCounts
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.orders import (
+    ClosedTab,
     NavigationOrder,
     OpenedTab,
     PromptOrder,
     SessionOrder,
     TabFilter,
     TabOrder,
+    TabsOrder,
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
@@ -111,9 +113,13 @@ class FakeTabs:
         await self.below.asked("update", caller.name, update)
         return TAB
 
-    async def close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
-        await self.below.asked("close", caller.name, name, lease, force)
+    async def close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool) -> Tab:
+        await self.below.asked("close", caller.name, name, lease, force, pool)
         return TAB
+
+    async def close_many(self, caller: Principal, order: TabsOrder) -> Sequence[ClosedTab]:
+        await self.below.asked("close_many", caller.name, order)
+        return [ClosedTab(TAB.name, timedelta(seconds=1))]
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
         await self.below.asked("activate", caller.name, name, lease)

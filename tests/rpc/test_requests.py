@@ -199,11 +199,8 @@ TERMS = lease_pb2.LeaseTerms()
 PARTS = prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q"))
 SAFE = prompt_pb2.Prompt(text="x", preamble=prompt_pb2.Prompt.PREAMBLE_SAFETY)
 NOT_BUILT: list[tuple[Message, str]] = [
-    (create(from_pool=True, group="g"), "CreateTabRequest.from_pool"),
     (create(lease_terms=TERMS), "CreateTabRequest.lease_terms"),
-    (create(wait_for_room=True), "CreateTabRequest.wait_for_room"),
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
-    (tab_pb.CloseTabRequest(name=TAB, pool=True), "CloseTabRequest.pool"),
     (session(pooled_tab=ai_pb.PooledTab()), "CreateSessionRequest.pooled_tab"),
     (session(front_tab=ai_pb.FrontTab()), "CreateSessionRequest.front_tab"),
     (session(tab=TAB), "CreateSessionRequest.tab"),
@@ -226,13 +223,12 @@ def test_not_built(request_: Message, what: str) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        create(from_pool=True, group="g", uri=LONG_URI),
+        create(lease_terms=TERMS, uri=LONG_URI),
         navigate(request_id=UUID, milestone_timeout=NEGATIVE),
-        tab_pb.CloseTabRequest(name=TAB, pool=True, lease="x"),
         session(front_tab=ai_pb.FrontTab(), ttl=NEGATIVE),
         prompt(model="fast", prompt=prompt_pb2.Prompt(text=" ")),
     ],
-    ids=["create", "navigate", "close", "session", "prompt"],
+    ids=["create", "navigate", "session", "prompt"],
 )
 def test_form_comes_first(request_: Message) -> None:
     """A malformed request is INVALID_FIELD, though it also asks for what is not built."""

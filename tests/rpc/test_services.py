@@ -25,6 +25,7 @@ from tabmuxd.resources.orders import (
     SessionOrder,
     TabFilter,
     TabOrder,
+    TabsOrder,
     TabUpdate,
 )
 
@@ -100,8 +101,23 @@ CASES: dict[str, Case] = {
     ),
     "CloseTab": (
         tab_pb.CloseTabRequest(name=TAB.name, force=True),
-        [("close", "local", TAB.name, "", True)],
+        [("close", "local", TAB.name, "", True, False)],
         [tab_pb.CloseTabResponse(tab=wire.tab_message(TAB))],
+    ),
+    "CloseTabs": (
+        tab_pb.CloseTabsRequest(all=True, any_owner=True, keep_front=True),
+        [("close_many", "local", TabsOrder(any_owner=True, keep_front=True))],
+        [
+            tab_pb.CloseTabsResponse(
+                outcomes=[
+                    tab_pb.CloseTabsOutcome(
+                        tab=TAB.name,
+                        action=tab_pb.CloseTabsOutcome.ACTION_CLOSED,
+                        idle_duration=Duration(seconds=1),
+                    )
+                ]
+            )
+        ],
     ),
     "ActivateTab": (
         tab_pb.ActivateTabRequest(name=TAB.name),

@@ -160,6 +160,9 @@ class DeadClient:
     def peer(self) -> str:
         return "unix:"
 
+    def time_remaining(self) -> float | None:
+        return None
+
 
 async def test_client_dies() -> None:
     """A client that dies while a reply is being written is a call that was cancelled, no fault of the server's."""

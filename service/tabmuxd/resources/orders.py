@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, Navigation, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, Navigation, SkipReason, Tab, TabOrigin, TabState
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class TabOrder:
     """`CreateTab`. `browser` is empty for the first one configured, `request_id` where none was given.
 
     `payload_sha256` is of the request without its `request_id`, and tells a repeat from another request.
+    `room_timeout` is how long to wait in line for room; None is for ever.
     """
 
     browser: str = ""
@@ -26,6 +28,8 @@ class TabOrder:
     until: LoadMilestone = LoadMilestone.LOADED
     dialog_policy: DialogPolicy = DialogPolicy.REPORT
     milestone_timeout: timedelta = timedelta(seconds=30)
+    from_pool: bool = False
+    room_timeout: timedelta | None = timedelta(0)
     request_id: str = ""
     payload_sha256: str = ""
 
@@ -37,6 +41,7 @@ class OpenedTab:
     tab: Tab
     navigation: Navigation | None
     lease: Lease | None = None
+    from_pool: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,34 @@ class TabUpdate:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     share_with: tuple[str, ...] = ()
     unshare_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TabsOrder:
+    """`CloseTabs`: the tabs that meet every criterion that is set; `idle_duration` None and empty ones are not set.
+
+    An empty `browser` means all, `any_owner` those of every principal, and the pooled.
+    """
+
+    browser: str = ""
+    group: str = ""
+    idle_duration: timedelta | None = None
+    keep_front: bool = False
+    any_owner: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedTab:
+    """What `CloseTabs` did with one tab: closed it, left it alone for a reason, or failed to close it.
+
+    `idle_duration` is how long it had been without activity.
+    """
+
+    tab: str
+    idle_duration: timedelta
+    skip_reason: SkipReason = SkipReason.NONE
+    error: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,15 @@ def local_program(name: str) -> Principal:
     return Principal(f"{LOCAL}/{name}", frozenset(Scope) - {Scope.ADMIN})
 
 
+def scope_missing(needed: str) -> Refused:
+    """SCOPE_MISSING: the caller would need this scope."""
+    return refuse(
+        Reason.SCOPE_MISSING,
+        f"This needs the scope {needed}, and the caller does not have it; nothing was done.",
+        scope=needed,
+    )
+
+
 def not_owner(resource: str, owner: str) -> Refused:
     """NOT_OWNER; tells the owner and nothing of the resource itself."""
     whose = f"belongs to {owner}" if owner else "has no owner"

@@ -68,6 +68,16 @@ class HealthStatus(IntEnum):
     GONE = 4
 
 
+class SkipReason(IntEnum):
+    """Why `CloseTabs` leaves a tab alone; numbers as in `tabmux.v1.CloseTabsOutcome.SkipReason`."""
+
+    NONE = 0
+    FRONT = 1
+    PINNED = 2
+    BUSY = 3
+    LEASED = 4
+
+
 class LoadMilestone(IntEnum):
     """A point in the load of a page; numbers as in `tabmux.v1.LoadMilestone`."""
 

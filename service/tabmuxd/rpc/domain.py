@@ -13,12 +13,14 @@ from tabmuxd.events.watch import WatchStart, watch
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.orders import (
+    ClosedTab,
     NavigationOrder,
     OpenedTab,
     PromptOrder,
     SessionOrder,
     TabFilter,
     TabOrder,
+    TabsOrder,
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
@@ -78,8 +80,12 @@ class Tabs(Protocol):
         """Set fields."""
         ...
 
-    async def close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
-        """Close a tab."""
+    async def close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool) -> Tab:
+        """Close a tab, or put it in the pool."""
+        ...
+
+    async def close_many(self, caller: Principal, order: TabsOrder) -> Sequence[ClosedTab]:
+        """Close the tabs that match."""
         ...
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:

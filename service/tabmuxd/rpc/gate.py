@@ -22,6 +22,7 @@ from tabmuxd.resources.errors import NotBuilt, Refused
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import statuses
+from tabmuxd.rpc.deadlines import begin_call
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.incidents import new_incident, trace_of
 from tabmuxd.rpc.principals import check_scope, principal_of
@@ -124,6 +125,7 @@ class Gate:
                 caller = principal_of(context.invocation_metadata() or (), unix_socket=_is_unix(context))
                 principal = caller.name
                 check_scope(caller, name)
+                begin_call(context.time_remaining())
                 result = await work(caller)
         except Refused as refused:
             status = statuses.status_of(_with_outcome(name, refused))

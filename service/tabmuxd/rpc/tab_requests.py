@@ -12,15 +12,17 @@ from tabmux.v1 import tab_service_pb2 as pb
 
 from tabmuxd.resources.errors import NotBuilt, Reason, invalid_field, refuse
 from tabmuxd.resources.names import is_principal
-from tabmuxd.resources.orders import NavigationOrder, TabFilter, TabOrder, TabUpdate
+from tabmuxd.resources.orders import NavigationOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
 from tabmuxd.rpc import fields
+from tabmuxd.rpc.deadlines import time_left
 
 MAX_HOLDER_CHARACTERS: Final = 63
 MAX_SHARED: Final = 16
 _DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
 _LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
 _MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
+_ROOM_MARGIN: Final = 0.5
 _LEAST_TTL: Final = timedelta(seconds=5)
 _MOST_TTL: Final = timedelta(minutes=10)
 
@@ -37,6 +39,8 @@ def tab_order(request: pb.CreateTabRequest) -> TabOrder:
         until=fields.choice("until", request.until, LoadMilestone, LoadMilestone.LOADED),
         dialog_policy=fields.choice("dialog_policy", request.dialog_policy, DialogPolicy, DialogPolicy.REPORT),
         milestone_timeout=_milestone_timeout(request),
+        from_pool=request.from_pool,
+        room_timeout=_room_timeout(time_left()) if request.wait_for_room else timedelta(0),
         request_id=fields.uuid("request_id", request.request_id),
         payload_sha256=payload_sha256(request),
     )
@@ -44,12 +48,8 @@ def tab_order(request: pb.CreateTabRequest) -> TabOrder:
         _check_terms(request)
     if request.from_pool and not request.group:
         raise invalid_field("group", "must be set with from_pool")
-    if request.from_pool:
-        raise NotBuilt("CreateTabRequest.from_pool")
     if request.HasField("lease_terms"):
         raise NotBuilt("CreateTabRequest.lease_terms")
-    if request.wait_for_room:
-        raise NotBuilt("CreateTabRequest.wait_for_room")
     return order
 
 
@@ -109,10 +109,27 @@ def closed_tab(request: pb.CloseTabRequest) -> str:
     """Name of the tab that `CloseTab` names."""
     name = fields.tab_name("name", request.name)
     fields.lease_name("lease", request.lease)
-    if request.pool:
-        raise NotBuilt("CloseTabRequest.pool")
     no_lease(request.lease)
     return name
+
+
+def closed_tabs(request: pb.CloseTabsRequest) -> TabsOrder:
+    """`CloseTabs`; a criterion must be set."""
+    order = TabsOrder(
+        browser=fields.any_browser("parent", request.parent),
+        group=fields.group("group", request.group),
+        idle_duration=(
+            fields.clamped("idle_duration", request.idle_duration, most=timedelta.max)
+            if request.HasField("idle_duration")
+            else None
+        ),
+        keep_front=request.keep_front,
+        any_owner=request.any_owner,
+        dry_run=request.dry_run,
+    )
+    if not (order.group or order.idle_duration is not None or request.all):
+        raise invalid_field("all", "set at least one of group, idle_duration and all")
+    return order
 
 
 def activated_tab(request: pb.ActivateTabRequest) -> str:
@@ -136,6 +153,11 @@ def payload_sha256(request: Message) -> str:
     payload.CopyFrom(request)
     payload.ClearField("request_id")
     return sha256(payload.SerializeToString(deterministic=True)).hexdigest()
+
+
+def _room_timeout(time_left: float | None) -> timedelta | None:
+    """Until shortly before the caller's deadline, so that the refusal arrives; for ever where there is none."""
+    return None if time_left is None else timedelta(seconds=max(0.0, time_left - _ROOM_MARGIN))
 
 
 def _milestone_timeout(request: pb.CreateTabRequest | pb.NavigateTabRequest) -> timedelta:

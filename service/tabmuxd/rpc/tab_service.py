@@ -14,7 +14,7 @@ from tabmuxd.rpc.listing import browsers_page, tabs_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.watch_requests import tabs_watch
 from tabmuxd.rpc.watches import WatchSlots
-from tabmuxd.wire import browser_message, navigation_message, progress_message, tab_message
+from tabmuxd.wire import browser_message, closed_tab_message, navigation_message, progress_message, tab_message
 
 
 class TabService:
@@ -54,6 +54,7 @@ class TabService:
         opened = await self._tabs.create(caller, tab_requests.tab_order(request))
         return pb.CreateTabResponse(
             tab=tab_message(opened.tab),
+            from_pool=opened.from_pool,
             navigation=None if opened.navigation is None else navigation_message(opened.navigation),
         )
 
@@ -75,8 +76,13 @@ class TabService:
     async def CloseTab(self, request: pb.CloseTabRequest, caller: Principal) -> pb.CloseTabResponse:
         """Close a tab."""
         name = tab_requests.closed_tab(request)
-        tab = await self._tabs.close(caller, name, lease=request.lease, force=request.force)
+        tab = await self._tabs.close(caller, name, lease=request.lease, force=request.force, pool=request.pool)
         return pb.CloseTabResponse(tab=tab_message(tab))
+
+    async def CloseTabs(self, request: pb.CloseTabsRequest, caller: Principal) -> pb.CloseTabsResponse:
+        """Close all tabs of the caller that match, and tell of each what was done."""
+        outcomes = await self._tabs.close_many(caller, tab_requests.closed_tabs(request))
+        return pb.CloseTabsResponse(outcomes=map(closed_tab_message, outcomes))
 
     async def NavigateTab(self, request: pb.NavigateTabRequest, caller: Principal) -> pb.NavigateTabResponse:
         """Go to an address."""

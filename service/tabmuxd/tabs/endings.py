@@ -9,7 +9,7 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.tab import CloseCause, Tab, TabState
-from tabmuxd.tabs import rules
+from tabmuxd.tabs import keeping, rules
 
 ServedHook = Callable[[Changes, Tab, Refused, ChangeCause], None]
 """Told, inside the transaction, that the session of a tab loses it: the tab before the change, why, and the cause."""
@@ -21,6 +21,12 @@ def close(changes: Changes, tab: Tab, cause: CloseCause, why: ChangeCause, serve
         return tab
     after = rules.closed(tab, cause, changes.now)
     return _end(changes, tab, after, rules.is_there(after) or rules.gone(after), why=why, served=served)
+
+
+def give_back(changes: Changes, tab: Tab, why: ChangeCause, served: ServedHook) -> Tab:
+    """Record that the tab waits in the pool of its group: its lease ends, and the session that it served is parked."""
+    after = keeping.pooled(tab, changes.now)
+    return _end(changes, tab, after, rules.given_back(tab), why=why, served=served)
 
 
 def lose_page(changes: Changes, tab: Tab, state: TabState, why: ChangeCause, served: ServedHook) -> Tab:

@@ -56,7 +56,7 @@ class BrowserHost:
         self.stopping = False
         self._log = log
         self._tasks = tasks
-        self._served = served
+        self.served = served
         self._owners: dict[str, str] = {}
         self._opening: set[str] = set()
         self._closing: dict[str, asyncio.Task[Tab]] = {}
@@ -124,6 +124,13 @@ class BrowserHost:
                 raise faults.unresponsive(tab)
             await asyncio.wait({self._moved}, timeout=left)
 
+    async def front(self) -> str | None:
+        """Target id of the page that is certainly in front; None where that is not certain. BROWSER_UNREACHABLE."""
+        try:
+            return await self.connected().front(timeout=COMMAND_TIMEOUT)
+        except CdpError as error:
+            raise faults.unreachable(self.name) from error
+
     # Ownership of targets
 
     def own(self, target_id: str, tab: str) -> None:
@@ -188,7 +195,7 @@ class BrowserHost:
         tab = changes.tab(name)
         if tab is None:
             raise rules.unknown_tab(name)
-        return endings.close(changes, tab, cause, why, self._served)
+        return endings.close(changes, tab, cause, why, self.served)
 
     def _marked(self, tab: Tab) -> str:
         """Target id of an OPENING row whose target was not recorded yet, found by its marker address alone.
@@ -248,7 +255,7 @@ class BrowserHost:
                 kept.append(tab)
             else:
                 why = ChangeCause.BROWSER if another else ChangeCause.PERSON
-                endings.lose_page(changes, tab, TabState.LOST, why, self._served)
+                endings.lose_page(changes, tab, TabState.LOST, why, self.served)
         return kept
 
     async def _bind_again(self, tab: Tab) -> None:
@@ -332,7 +339,7 @@ class BrowserHost:
         def decide(changes: Changes) -> None:
             tab = changes.tab(name)
             if tab is not None:
-                endings.lose_page(changes, tab, state, why, self._served)
+                endings.lose_page(changes, tab, state, why, self.served)
 
         await self._log.change(decide)
 

@@ -46,11 +46,18 @@ async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *,
         raise
     finally:
         host.end_opening(tab.name)
+    return await answer(log, page, navigation, order, uri=uri)
+
+
+async def answer(
+    log: Log, page: Page, navigation: Navigation, order: TabOrder, *, uri: str, from_pool: bool = False
+) -> OpenedTab:
+    """What there is to tell of a tab that has just become READY, at the milestone that was asked for."""
     with contextlib.suppress(Refused):
         navigation = await _follow(page, navigation, order)
-    record = await log.get_tab(tab.name)
+    record = await log.get_tab(page.tab)
     assert record is not None  # noqa: S101 - rows of tabs that were just READY are not compacted
-    return OpenedTab(record, navigation if uri != BLANK else None)
+    return OpenedTab(record, navigation if uri != BLANK else None, from_pool=from_pool)
 
 
 async def _open(
@@ -73,17 +80,19 @@ async def _open(
     # Without a document of its own it still shows the marker address.
     shown_uri = page.shown_uri or BLANK
 
-    def make_ready(changes: Changes) -> Tab:
-        now = changes.tab(tab.name)
-        if now is None or now.state is not TabState.OPENING:
-            raise (now and rules.is_there(now)) or rules.unknown_tab(tab.name)
-        seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
-        return changes.record(ready(changes, seen), ChangeCause.CLIENT)
-
-    await asyncio.shield(log.change(make_ready))
+    await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, shown_uri, ready)))
     host.hold(page)
     host.arrived(page)
     return page, navigation
+
+
+def make_ready(changes: Changes, name: str, shown_uri: str, ready: Ready) -> Tab:
+    """Record that an OPENING tab is READY at this address, bound to what it is opened for; raises if it has ended."""
+    now = changes.tab(name)
+    if now is None or now.state is not TabState.OPENING:
+        raise (now and rules.is_there(now)) or rules.unknown_tab(name)
+    seen = replace(now, state=TabState.READY, last_active_time=changes.now, uri=shown_uri)
+    return changes.record(ready(changes, seen), ChangeCause.CLIENT)
 
 
 async def _follow(page: Page, navigation: Navigation, order: TabOrder) -> Navigation:

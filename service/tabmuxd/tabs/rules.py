@@ -17,6 +17,7 @@ from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal, not_owner
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
+from tabmuxd.tabs import keeping
 
 MAX_LABELS = 16
 MAX_SHARED = 16
@@ -62,6 +63,17 @@ def gone(tab: Tab) -> Refused:
         tab=tab.name,
         state=tab.state.name,
         generation=tab.generation,
+    )
+
+
+def given_back(tab: Tab) -> Refused:
+    """TAB_CLOSED for whoever used a tab that was put in the pool: for them it is closed."""
+    return refuse(
+        Reason.TAB_CLOSED,
+        f"{tab.name} was given back to the pool of its group. Open another tab.",
+        tab=tab.name,
+        close_time="",
+        close_cause=CloseCause.CLIENT.name,
     )
 
 
@@ -147,15 +159,14 @@ def may_close(tab: Tab, lease: Lease | None, named: str, now: datetime, *, force
 
 
 def has_room(tabs: Iterable[Tab], browser: str, limits: BrowserLimits) -> Refused | None:
-    """Whether one more tab may be opened in the browser; LOST tabs have no target and do not count."""
-    open_count = sum(
-        tab.browser_name == browser
-        and tab.origin in (TabOrigin.MANAGED, TabOrigin.POPUP)
-        and tab.state not in (TabState.LOST, TabState.CLOSED)
-        for tab in tabs
-    )
-    if open_count < limits.max_tab_count:
-        return None
+    """Whether one more tab may be opened in the browser; the tabs of others do not count."""
+    tabs = [tab for tab in tabs if tab.browser_name == browser]
+    return None if keeping.free_count(tabs, limits) > 0 else no_room(tabs, browser, limits)
+
+
+def no_room(tabs: Iterable[Tab], browser: str, limits: BrowserLimits) -> Refused:
+    """TAB_CAPACITY."""
+    open_count = limits.max_tab_count - keeping.free_count(tabs, limits)
     return refuse(
         Reason.TAB_CAPACITY,
         f"{browser} has {open_count} tabs open, and {limits.max_tab_count} are allowed; nothing was opened. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,13 +15,14 @@ from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes
-from tabmuxd.resources.orders import NavigationOrder, OpenedTab, TabFilter, TabOrder, TabUpdate
+from tabmuxd.resources.orders import ClosedTab, NavigationOrder, OpenedTab, TabFilter, TabOrder, TabsOrder, TabUpdate
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.tab import CloseCause, Navigation, Tab, TabState
-from tabmuxd.tabs import faults, rules
+from tabmuxd.tabs import endings, faults, keeping, rules
 from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
+from tabmuxd.tabs.clearing import Clearing
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.opening import Ready
@@ -49,7 +49,8 @@ class Tabs:
         self._tasks = tasks
         self._clock = clock
         self._lines = Lines()
-        self._admission = Admission(hosts, log, tasks, random)
+        self.clearing = Clearing(hosts, log, self._lines, clock)
+        self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
 
     def __repr__(self) -> str:
         """What opens, and what is at work."""
@@ -97,18 +98,20 @@ class Tabs:
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
         """Open a tab for the caller; a repeat under one `request_id` gets the tab of the first.
 
-        Cancelled, the tab is opened all the same: a repeat finds it, and else it is closed as idle.
+        Cancelled, what has begun to open is opened all the same: a repeat finds it, and else it is closed as idle.
         """
-        return await self.open_for(caller.name, order, lambda _changes, tab: tab)
+        return await self._open_for(caller.name, order, lambda _changes, tab: tab, keep=True)
 
     async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
-        """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY."""
-        opening = self._tasks.spawn(self._open_for(owner, order, ready), "open a tab", awaited=True)
-        return await asyncio.shield(opening)
+        """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY.
 
-    async def _open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
+        Cancelled, nothing is left of it.
+        """
+        return await self._open_for(owner, order, ready, keep=False)
+
+    async def _open_for(self, owner: str, order: TabOrder, ready: Ready, *, keep: bool) -> OpenedTab:
         """Open a tab, and bring it to the front if that was asked; `front` tells whether it is there."""
-        opened = await self._admission.admit(owner, order, ready)
+        opened = await self._admission.admit(owner, order, ready, keep=keep)
         if order.activate and opened.tab.state is TabState.READY:
             with contextlib.suppress(Refused):
                 return replace(opened, tab=await self._bring_to_front(opened.tab))
@@ -126,30 +129,38 @@ class Tabs:
 
         return await self._log.change(decide)
 
-    async def close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
-        """Close a tab for good; closing a closed one gives it as it is."""
+    async def close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool = False) -> Tab:
+        """Close a tab for good, or put it in the `pool` if it can be; closing a closed one gives it as it is."""
         tab = await self.get(name)
         if refused := rules.may_drive(caller, tab):
             raise refused
         if tab.ended:
             return tab
         if force:
-            return await self._close(caller, tab.name, lease=lease, force=True)
+            return await self._close(caller, tab.name, lease=lease, force=True, pool=pool)
         async with self._lines.turn(tab.name):
-            return await self._close(caller, tab.name, lease=lease, force=False)
+            return await self._close(caller, tab.name, lease=lease, force=False, pool=pool)
 
-    async def _close(self, caller: Principal, name: str, *, lease: str, force: bool) -> Tab:
+    async def _close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool) -> Tab:
+        host = self._hosts.of(name)
+
         def judge(changes: Changes) -> Tab:
             tab = _driven(changes, caller, name)
             refused = rules.may_close(tab, changes.lease_on(name), lease, changes.now, force=force)
             if refused and not tab.ended:
                 raise refused
+            if pool and keeping.may_be_pooled(tab, changes.tabs(tab.browser_name), host.options.limits):
+                return endings.give_back(changes, tab, ChangeCause.CLIENT, host.served)
             return tab
 
         tab = await self._log.change(judge)
-        if tab.ended:
+        if tab.ended or tab.pooled:
             return tab
-        return await self._hosts.of(tab.name).close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+        return await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+
+    async def close_many(self, caller: Principal, order: TabsOrder) -> Sequence[ClosedTab]:
+        """Close the tabs that match; SCOPE_MISSING, BROWSER_NOT_FOUND and NO_FRONT_TAB before anything is closed."""
+        return await self.clearing.close_many(caller, order)
 
     # Driving
 
@@ -187,6 +198,10 @@ class Tabs:
                 return await self._log.change(lambda changes: _record_visit(changes, tab, page)), navigation
         except Refused as refused:
             raise with_outcome(refused, faults.touched(refused)) from refused
+
+    def turn(self, tab: str) -> contextlib.AbstractAsyncContextManager[None]:
+        """Wait for the tab in its line of calls, and hold it; CALL_CAPACITY if too many wait."""
+        return self._lines.turn(tab)
 
     async def wait_for_page(self, tab: str, *, timeout: float) -> Page:
         """The live page behind a tab; as `BrowserHost.page`."""

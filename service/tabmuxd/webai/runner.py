@@ -37,9 +37,12 @@ _STOP_WAIT: Final = 3.0
 _LOOK_AGAIN: Final = 0.2
 _CLEAR_WAIT: Final = 2.0
 # While a page is sought, nothing is typed: of a tab that was lost while it opened another one takes the place.
+# Whoever waited for room until then is told so, not that time ran out.
+_ROOM_MARGIN: Final = timedelta(seconds=1)
 _WAITABLE: Final = frozenset(
     {
         Reason.BROWSER_UNREACHABLE,
+        Reason.CALL_CAPACITY,
         Reason.OUTCOME_UNKNOWN,
         Reason.TAB_CAPACITY,
         Reason.TAB_CLOSED,
@@ -157,6 +160,7 @@ class TurnRunner:
                 group=session.new_tab_group or session.provider,
                 activate=session.new_tab_activate,
                 until=LoadMilestone.DOM_CONTENT_LOADED,
+                room_timeout=max(timedelta(0), self._turn().expire_time - self._around.clock() - _ROOM_MARGIN),
             )
             opened = await self._around.tabs.open_for(
                 session.owner, order, lambda changes, tab: records.bind(changes, self.name, tab, lease)
@@ -170,7 +174,9 @@ class TurnRunner:
                 if (bound.session, bound.lease) != (tab.session, tab.lease):
                     changes.record(bound, ChangeCause.CLIENT)
 
-        await self._around.log.change(take)
+        # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
+        async with self._around.tabs.turn(record.name):
+            await self._around.log.change(take)
         return await self._around.tabs.wait_for_page(record.name, timeout=_FALLBACK)
 
     async def _type(self, chat: ChatPage, prompt: str) -> tuple[tuple[str, ...], int]:

@@ -4,6 +4,7 @@ from tabmuxd.wire.redaction import redact_uri, shown_failure
 from tabmuxd.wire.resources import (
     artifact_message,
     browser_message,
+    closed_tab_message,
     event_message,
     failure_message,
     foreign_tab_message,
@@ -20,6 +21,7 @@ from tabmuxd.wire.times import duration, span_of, time_of, timestamp
 __all__ = [
     "artifact_message",
     "browser_message",
+    "closed_tab_message",
     "duration",
     "event_message",
     "failure_message",

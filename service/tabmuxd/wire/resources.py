@@ -19,6 +19,7 @@ from tabmuxd.resources.browser import Browser, BrowserLimits, TabCounts
 from tabmuxd.resources.errors import Failure, cut
 from tabmuxd.resources.event import Event, Progress
 from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.orders import ClosedTab
 from tabmuxd.resources.session import Artifact, CompletionEvidence, Session, Turn, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Dialog, Navigation, Tab, TabHealth, TabOrigin
 from tabmuxd.wire.redaction import REDACTED, redact_uri, shown_failure
@@ -187,6 +188,19 @@ def event_message(event: Event) -> event_pb2.Event:
         case _ as never:
             assert_never(never)
     return message
+
+
+def closed_tab_message(closed: ClosedTab) -> tab_service_pb2.CloseTabsOutcome:
+    """What `CloseTabs` did with one tab."""
+    actions = tab_service_pb2.CloseTabsOutcome
+    action = actions.ACTION_SKIPPED if closed.skip_reason else actions.ACTION_CLOSED
+    return tab_service_pb2.CloseTabsOutcome(
+        tab=closed.tab,
+        action=actions.ACTION_FAILED if closed.error else action,
+        skip_reason=actions.SkipReason.ValueType(closed.skip_reason),
+        idle_duration=duration(closed.idle_duration),
+        error=None if closed.error is None else failure_message(closed.error),
+    )
 
 
 def progress_message(progress: Progress) -> event_pb2.WatchProgress:

@@ -1,0 +1,83 @@
+"""The pool of a group: a tab that was given back is looked at, loaded afresh, and handed over as if it were new."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import structlog
+
+from tabmuxd.cdp.errors import CdpError
+from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import Reason, Refused
+from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.orders import OpenedTab, TabOrder
+from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, NavigationOutcome, Tab
+from tabmuxd.tabs.addresses import BLANK
+from tabmuxd.tabs.host import BrowserHost
+from tabmuxd.tabs.opening import Ready, answer, make_ready
+from tabmuxd.tabs.page import Page
+
+_LOOK_TIMEOUT: Final = 2.0
+_LEAVE_TIMEOUT: Final = 5.0
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+async def hand_over(
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, left_at: str, ready: Ready
+) -> OpenedTab | None:
+    """Load a tab afresh that was pooled and is its new owner's row, OPENING, by now.
+
+    None where its page hangs, has crashed or shows another address than `left_at`, where it was given back: it is
+    closed then, as it is when `uri` surely fails (NAVIGATION_FAILED).
+    """
+    host.begin_opening(tab.name)
+    try:
+        page = await _left(host, tab.name, left_at)
+        if page is not None:
+            timeout = order.milestone_timeout.total_seconds()
+            # Where a blank page is wanted, it is there.
+            navigation = Navigation(NavigationOutcome.REACHED)
+            if uri != BLANK:
+                navigation = await page.navigate(uri, until=LoadMilestone.COMMITTED, timeout=timeout)
+            await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, page.shown_uri, ready)))
+            host.arrived(page)
+        else:
+            await _close(host, log, tab.name)
+    except BaseException:
+        await asyncio.shield(_close(host, log, tab.name))
+        raise
+    finally:
+        host.end_opening(tab.name)
+    return None if page is None else await answer(log, page, navigation, order, uri=uri, from_pool=True)
+
+
+async def _left(host: BrowserHost, tab: str, left_at: str) -> Page | None:
+    """The page, once it has left the document that was given back; None where it is of no use any more."""
+    try:
+        page = await host.page(tab, timeout=_LOOK_TIMEOUT)
+        if page.dialog is not None or page.shown_uri != left_at:
+            return None
+        await page.call("Page.getFrameTree", timeout=_LOOK_TIMEOUT)
+        # Its own address again would only move within the document where just the fragment differs.
+        navigation = await page.navigate(BLANK, until=LoadMilestone.COMMITTED, timeout=_LEAVE_TIMEOUT)
+    except (CdpError, Refused) as error:
+        if isinstance(error, Refused) and error.reason is Reason.BROWSER_UNREACHABLE:
+            raise
+        _log.info("pooled tab of no use", tab=tab, error=type(error).__name__)
+        return None
+    return page if _arrived(navigation) else None
+
+
+def _arrived(navigation: Navigation) -> bool:
+    return navigation.outcome in (NavigationOutcome.REACHED, NavigationOutcome.SAME_DOCUMENT)
+
+
+async def _close(host: BrowserHost, log: Log, name: str) -> None:
+    """Close it; where that cannot be done now, the row is found again by its target."""
+    tab = await log.get_tab(name)
+    if tab is not None and not tab.ended:
+        with contextlib.suppress(Refused):
+            await host.close(tab, CloseCause.CAPACITY, ChangeCause.CAPACITY)
