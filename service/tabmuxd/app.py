@@ -118,7 +118,7 @@ def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, 
             reclaim_after=browser.reclaim_after,
         ),
     )
-    return BrowserHost(options, _source(browser, settings), log, tasks, served)
+    return BrowserHost(options, _source(browser, settings), log, tasks, served, random=secrets.token_bytes)
 
 
 def _source(browser: BrowserSettings, settings: Settings) -> BrowserSource:

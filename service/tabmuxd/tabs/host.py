@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import structlog
 
@@ -16,19 +15,20 @@ from tabmuxd.cdp.targets import TargetInfo, Targets
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
-from tabmuxd.resources.errors import cut
+from tabmuxd.resources.errors import Refused, cut
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.tab import CloseCause, Dialog, DialogPolicy, Tab, TabState
-from tabmuxd.tabs import endings, faults, rules
+from tabmuxd.resources.names import RandomBytes, new_id, tab_name
+from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
+from tabmuxd.tabs import endings, faults, popups, rules
 from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, marker_address
+from tabmuxd.tabs.dialogs import Dialogs
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.noting import Notes
+from tabmuxd.tabs.owners import Owners
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, OpenedDialog, Page
 from tabmuxd.tasks import Tasks
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
-_DIALOG_PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,16 @@ class BrowserHost:
     tab and its enables are confirmed.
     """
 
-    def __init__(self, options: HostOptions, source: BrowserSource, log: Log, tasks: Tasks, served: ServedHook) -> None:
+    def __init__(
+        self,
+        options: HostOptions,
+        source: BrowserSource,
+        log: Log,
+        tasks: Tasks,
+        served: ServedHook,
+        *,
+        random: RandomBytes,
+    ) -> None:
         """Does nothing before `run`."""
         self.options = options
         self.name = options.name
@@ -57,11 +66,13 @@ class BrowserHost:
         self._log = log
         self._tasks = tasks
         self.served = served
-        self._owners: dict[str, str] = {}
+        self._random = random
+        self._owners = Owners(log)
         self._opening: set[str] = set()
         self._closing: dict[str, asyncio.Task[Tab]] = {}
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._notes = Notes(log, tasks, self._info_of)
+        self._dialogs = Dialogs(log, tasks)
         self._link = BrowserLink(source, up=self._up, down=self._down)
 
     def __repr__(self) -> str:
@@ -90,18 +101,7 @@ class BrowserHost:
 
     def foreign_targets(self) -> list[str]:
         """Target ids of the pages that are not ours, sorted; empty while the browser is away."""
-        if self.targets is None:
-            return []
-        markers = {
-            marker_address(tab.name, tab.marker)
-            for tab in self._log.live.tabs.values()
-            if tab.state is TabState.OPENING
-        }
-        return sorted(
-            info.target_id
-            for info in self.targets.pages.values()
-            if info.target_id not in self._owners and info.uri not in markers
-        )
+        return [] if self.targets is None else self._owners.foreign(self.targets.pages.values())
 
     async def page(self, tab: str, *, timeout: float) -> Page:
         """The live page behind a tab; waits up to `timeout` seconds while the tab opens or is bound again.
@@ -135,7 +135,7 @@ class BrowserHost:
 
     def own(self, target_id: str, tab: str) -> None:
         """From now on this target is the one behind the tab."""
-        self._owners[target_id] = tab
+        self._owners.own(target_id, tab)
 
     def hold(self, page: Page) -> None:
         """The page is prepared: calls may act on it."""
@@ -229,8 +229,11 @@ class BrowserHost:
         live = frozenset(targets.pages)
         kept = await self._log.change(lambda changes: self._reconcile(changes, identity, live))
         self.targets = targets
-        self._owners = {tab.target_id: tab.name for tab in kept if tab.target_id}
+        self._owners.reset(kept)
         self._move()
+        self._claim_popups()
+        for target_id in self._owners.missing(targets.pages):
+            self._destroyed(target_id)  # between the look and now
         await asyncio.gather(*(self._bind_again(tab) for tab in kept))
         self._move()
 
@@ -249,7 +252,7 @@ class BrowserHost:
         for tab in changes.tabs(self.name):
             if (
                 (tab.name in self._opening and not another)
-                or (tab.state is TabState.OPENING and not another)
+                or (tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED and not another)
                 or (tab.target_id in live and tab.browser_generation == browser.generation)
             ):
                 kept.append(tab)
@@ -261,33 +264,44 @@ class BrowserHost:
     async def _bind_again(self, tab: Tab) -> None:
         if tab.name in self._opening:
             return
-        if tab.state is TabState.OPENING:
+        if tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED:
             # The call that opened it died with its server: its target is found by proof, and ends with its row.
             await self._end_quietly(tab)
-            return
-        if tab.state is not TabState.READY:
-            return
+        elif tab.state in (TabState.OPENING, TabState.READY):
+            await self._bind(tab.name, tab.target_id)
+
+    async def _bind(self, tab: str, target_id: str) -> None:
+        """Attach to the target of a tab, and hold its page as soon as that answers."""
         try:
-            page = await self.attach(tab.name, tab.target_id)
-        except CdpError as error:
-            _log.info("page not bound", tab=tab.name, error=type(error).__name__)
+            page = await self.attach(tab, target_id)
+        except (CdpError, Refused) as error:
+            _log.info("page not bound", tab=tab, error=type(error).__name__)
             return
-        self._tasks.spawn(self._hold_once_prepared(page), f"bind {tab.name}")
+        self._tasks.spawn(self._hold_once_prepared(page), f"bind {tab}")
 
     async def _hold_once_prepared(self, page: Page) -> None:
         """Hold the page as soon as it answers: one that is busy now may be free later, and delays no other."""
         while page.usable:
             try:
                 await page.prepare()
+                await page.look()
             except CallTimeout:
                 _log.info("page does not answer yet", tab=page.tab)
                 continue
             except CdpError as error:
                 _log.info("page not bound", tab=page.tab, error=type(error).__name__)
                 return
+            await self._make_ready(page)
+            return
+
+    async def _make_ready(self, page: Page) -> None:
+        """The page was looked at: hold it, and record a popup that was still opening as READY."""
+        target_id, uri = page.session.target_id, page.shown_uri
+        if await self._log.change(lambda changes: popups.make_ready(changes, page.tab, target_id, uri)):
             self.hold(page)
             self._notes.note(page.tab)
-            return
+        else:
+            await page.session.detach()
 
     async def _end_quietly(self, tab: Tab) -> None:
         try:
@@ -313,10 +327,41 @@ class BrowserHost:
     # Target events: called on the loop, in order
 
     def _created(self, info: TargetInfo) -> None:
-        """A new page is foreign until `own` says otherwise."""
+        """A new page is foreign until `own` says otherwise, unless the page of one of our tabs opened it."""
+        if self.targets is not None:
+            self._claim_popup(info)
+
+    def _claim_popups(self) -> None:
+        """Take in what pages of ours opened while nobody listened, and what those opened in turn."""
+        pages = self.connected().pages
+        while sum(self._claim_popup(info) for info in tuple(pages.values())):
+            pass
+
+    def _claim_popup(self, info: TargetInfo) -> bool:
+        """Make a page that one of our tabs has opened ours at once, so that it never counts as foreign."""
+        opener = self._owners.opener_of(info)
+        if not opener or self.stopping:
+            return False
+        name = tab_name(self.name, new_id(self._random))
+        self._owners.own(info.target_id, name)
+        # Recorded first, since the end of the page may be the next event; attached to at once, since a dialog that
+        # opens before that is seen by nobody.
+        self._tasks.spawn(self._record_popup(name, opener, info.target_id), f"popup {name}")
+        self._tasks.spawn(self._bind(name, info.target_id), f"bind {name}")
+        return True
+
+    async def _record_popup(self, name: str, opener: str, target_id: str) -> None:
+        recorded = False
+        try:
+            recorded = await self._log.change(
+                lambda changes: popups.record_popup(changes, opener, name=name, target_id=target_id)
+            )
+        finally:
+            if not recorded:
+                self._owners.disown(target_id, name)
 
     def _changed(self, info: TargetInfo) -> None:
-        if tab := self._owners.get(info.target_id):
+        if tab := self._owners.tab_of(info.target_id):
             self._notes.note(tab)
 
     def _destroyed(self, target_id: str) -> None:
@@ -326,11 +371,11 @@ class BrowserHost:
         self._page_gone(target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
 
     def _page_gone(self, target_id: str, cause: str, state: TabState, why: ChangeCause) -> None:
-        tab = self._owners.get(target_id)
+        tab = self._owners.tab_of(target_id)
         if tab is None or self.stopping:
             return
         if state is TabState.LOST:
-            del self._owners[target_id]
+            self._owners.gone(target_id)
         self._let_go(tab, cause)
         if tab not in self._closing:
             self._tasks.spawn(self._record_gone(tab, state, why), f"{state.name} {tab}")
@@ -378,40 +423,7 @@ class BrowserHost:
 
     def dialog_changed(self, page: Page, dialog: OpenedDialog | None) -> bool:
         """Record a dialog, or answer it where the tab's policy says so."""
-        tab = self._log.live.tab(page.tab)
-        if dialog is None or tab is None or tab.dialog_policy is DialogPolicy.REPORT:
-            self._tasks.spawn(self._dialog(page, dialog), f"dialog {page.tab}")
-            return False
-        accept = tab.dialog_policy is DialogPolicy.ACCEPT
-        self._tasks.spawn(self._answer(page, dialog, accept=accept), f"answer {page.tab}")
-        return True
-
-    async def _answer(self, page: Page, dialog: OpenedDialog, *, accept: bool) -> None:
-        try:
-            await page.answer_dialog(dialog, accept=accept)
-        except CdpError as error:
-            _log.info("dialog not answered", tab=page.tab, error=type(error).__name__)
-            if page.usable:
-                page.hold_up(dialog)
-                await self._dialog(page, dialog)
-
-    async def _dialog(self, page: Page, dialog: OpenedDialog | None) -> None:
-        def decide(changes: Changes) -> Tab | None:
-            tab = changes.tab(page.tab)
-            if tab is None or tab.ended or (dialog is None and tab.dialog is None):
-                return tab
-            shown = (
-                Dialog(dialog.kind, dialog.message, dialog.default_prompt_text, changes.now)
-                if dialog is not None
-                else None
-            )
-            return changes.record(replace(tab, dialog=shown), ChangeCause.PAGE)
-
-        await self._log.change(decide)
-        if dialog is not None:
-            await asyncio.sleep(_DIALOG_PATIENCE)
-            if page.dialog is dialog:
-                await page.answer_dialog(dialog, accept=False)
+        return self._dialogs.changed(page, dialog)
 
     def _move(self) -> None:
         if not self._moved.done():

@@ -137,6 +137,12 @@ class Page:
         """
         await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _SCREENCAST)))
 
+    async def look(self) -> None:
+        """See which document is there, in a page that was not watched from its beginning; raises CdpError."""
+        reply = await self.call("Page.getFrameTree")
+        if self.documents.current is None:
+            self._show(reply["frameTree"]["frame"])
+
     async def prepare_first(self) -> None:
         """As `prepare`, at the marker address of a tab that opens, but for `paint`; hears of the network, until `tidy`.
 
@@ -354,16 +360,19 @@ class Page:
 
     def _frame_navigated(self, params: dict[str, Any]) -> None:
         frame = params.get("frame", {})
-        if frame.get("parentId"):
-            return
+        if not frame.get("parentId"):
+            self._show(frame)
+            self._listener.document_changed(self)
+            self._move()
+
+    def _show(self, frame: Mapping[str, Any]) -> None:
+        """This main frame, as Chrome describes it, is what the page shows now."""
         self.frame_id = str(frame.get("id", self.frame_id))
         self._at_marker = False
         # Of a page that could not be loaded, the address that it stands in for, as the browser shows it.
         shown = frame.get("unreachableUrl") or f"{frame.get('url', '')}{frame.get('urlFragment', '')}"
         uri = cut(str(shown), MAX_ADDRESS_BYTES)
         self.documents = self.documents.committed(str(frame.get("loaderId", "")), uri)
-        self._listener.document_changed(self)
-        self._move()
 
     def _response_received(self, params: dict[str, Any]) -> None:
         if params.get("type") == "Document" and params.get("frameId") == self.frame_id:
