@@ -36,22 +36,25 @@ async def hand_over(
     host.begin_opening(tab.name)
     try:
         page = await _left(host, tab.name, left_at)
-        if page is not None:
-            timeout = order.milestone_timeout.total_seconds()
-            # Where a blank page is wanted, it is there.
-            navigation = Navigation(NavigationOutcome.REACHED)
-            if uri != BLANK:
-                navigation = await page.navigate(uri, until=LoadMilestone.COMMITTED, timeout=timeout)
-            await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, page.shown_uri, ready)))
-            host.arrived(page)
-        else:
+        if page is None:
             await _close(host, log, tab.name)
+            return None
+        navigation = await _loaded(page, uri, order)
+        await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, page.shown_uri, ready)))
+        host.arrived(page)
     except BaseException:
         await asyncio.shield(_close(host, log, tab.name))
         raise
     finally:
         host.end_opening(tab.name)
-    return None if page is None else await answer(log, page, navigation, order, uri=uri, from_pool=True)
+    return await answer(log, page, navigation, order, uri=uri, from_pool=True)
+
+
+async def _loaded(page: Page, uri: str, order: TabOrder) -> Navigation:
+    """Take the blank page to `uri`; where a blank one is wanted, it is there."""
+    if uri == BLANK:
+        return Navigation(NavigationOutcome.REACHED)
+    return await page.navigate(uri, until=LoadMilestone.COMMITTED, timeout=order.milestone_timeout.total_seconds())
 
 
 async def _left(host: BrowserHost, tab: str, left_at: str) -> Page | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +37,7 @@ class Room:
         return f"<Room waiting={sum(place.waiting for place in self._places)} reserved={reserved}>"
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[Place]:
+    def place(self) -> Generator[Place]:
         """Stand in line while entered."""
         place = Place()
         self._places.append(place)
