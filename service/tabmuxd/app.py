@@ -40,7 +40,6 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _COMPACTION_PERIOD: Final = timedelta(minutes=5)
 _COMPACTION_DEADLINE: Final = timedelta(minutes=4)
 _TIDY_PERIOD: Final = timedelta(seconds=20)
-_TIDY_DEADLINE: Final = timedelta(seconds=19)
 _PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
 
@@ -89,10 +88,11 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         )
         stack.push_async_callback(server.drain)
         web_ai.resume()
+        tidy_period = period_of_tidying(settings)
         await stack.enter_async_context(
             Schedule(
                 Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE),
-                Job("tidy", tabs.clearing.tidy, _TIDY_PERIOD, _TIDY_DEADLINE),
+                Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
             )
         )
         yield Running(settings, server, port)
@@ -103,6 +103,12 @@ async def _let_go(host: BrowserHost) -> None:
         await host.stop()
     except Exception as error:  # noqa: BLE001 - the end of the server goes on
         _log.warning("browser not ended", browser=host.name, error=str(error))
+
+
+def period_of_tidying(settings: Settings) -> timedelta:
+    """How often to look for tabs that have to close: four times in the shortest time they may stay, 1 to 20 s."""
+    times = [time for each in settings.browsers for time in (each.idle_timeout, each.pool_timeout) if time is not None]
+    return max(timedelta(seconds=1), min([_TIDY_PERIOD, *(time / 4 for time in times)]))
 
 
 def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, served: ServedHook) -> BrowserHost:

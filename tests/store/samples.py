@@ -97,6 +97,7 @@ def full() -> list[Resource]:
             close_cause=CloseCause.IDLE,
             close_time=later,
             shared_with=("local/a", "local/b"),
+            left_at="l",
             marker="m" * 20,
             browser_generation=3,
             revision=2,

@@ -132,7 +132,8 @@ class Tab:
     """One page to work with, `browsers/B/tabs/T`.
 
     `marker` is the random value in the address that the target starts on, `browser_generation` the generation of the
-    browser that `target_id` belongs to (0 before there is a target): both are proof of ownership and never shown.
+    browser that `target_id` belongs to (0 before there is a target): both are proof of ownership. `left_at` is the
+    address at which a pooled tab was given back. None of them is shown.
     """
 
     name: str
@@ -160,6 +161,7 @@ class Tab:
     close_cause: CloseCause = CloseCause.NONE
     close_time: datetime | None = None
     shared_with: tuple[str, ...] = ()
+    left_at: str = ""
     marker: str = ""
     browser_generation: int = 0
     revision: int = 0

@@ -231,7 +231,7 @@ class Admission:
             if standing.tab.name not in case.failed
         ]
         if order.from_pool and (pooled := keeping.from_pool(standings, order)):
-            return _Pooled(self._recorded(changes, case, _taken(pooled, owner, order)), pooled.uri)
+            return _Pooled(self._recorded(changes, case, _taken(pooled, owner, order)), pooled.left_at)
         if keeping.free_count(tabs, limits) - self._rooms[host.name].taken(case.place) > 0:
             tab = Tab(
                 name=name,
@@ -294,6 +294,7 @@ def _taken(pooled: Tab, owner: str, order: TabOrder) -> Tab:
         state=TabState.OPENING,
         uri="",
         title="",
+        left_at="",
         pooled=False,
         owner=owner,
         labels=dict(order.labels),

@@ -179,7 +179,16 @@ def may_be_pooled(tab: Tab, tabs: Iterable[Tab], limits: BrowserLimits) -> bool:
 def pooled(tab: Tab, now: datetime) -> Tab:
     """The tab as it waits in the pool: nobody's, and with nothing of the one who gave it back but its group."""
     return replace(
-        tab, pooled=True, owner="", session="", lease="", labels={}, shared_with=(), pinned=False, last_active_time=now
+        tab,
+        pooled=True,
+        left_at=tab.uri,
+        owner="",
+        session="",
+        lease="",
+        labels={},
+        shared_with=(),
+        pinned=False,
+        last_active_time=now,
     )
 
 

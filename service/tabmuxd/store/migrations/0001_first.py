@@ -12,7 +12,8 @@ from playhouse.migrate import SchemaMigrator
 _TEXTS = {
     "browsers": "product endpoint limits process_key id parent",
     "tabs": (
-        "owner opener target_id uri title group labels session lease health? dialog? shared_with marker id parent"
+        "owner opener target_id uri title group labels session lease health? dialog? shared_with left_at marker "
+        "id parent"
     ),
     "leases": "tab terms session owner id parent",
     "sessions": (
