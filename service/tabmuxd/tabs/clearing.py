@@ -95,7 +95,8 @@ class Clearing:
         Raises what `BrowserHost.close` raises.
         """
         host = self._hosts.of(tab.name)
-        if _is_last_of_person(host, tab):
+        browser = self._log.live.browsers.get(host.name)
+        if browser is not None and not browser.headless and _is_last_of_person(host, tab):
             return False
         async with self._lines.if_free(tab.name) as held:
             if not held or not await self._log.change(lambda changes: self._still(changes, host, tab.name, wanted)):
@@ -185,7 +186,7 @@ def _cause_of_loss(host: BrowserHost, tab: Tab, log: Log) -> CloseCause:
 
 
 def _is_last_of_person(host: BrowserHost, tab: Tab) -> bool:
-    """Whether a browser of a person would end with the page of this tab, since it is the only one (O-41)."""
+    """Whether a person's browser with windows would end with the page of this tab, the only one there is (O-41)."""
     if host.options.ownership is not Ownership.ATTACHED or host.targets is None:
         return False
     return list(host.targets.pages) == [tab.target_id]
