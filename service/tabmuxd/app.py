@@ -40,6 +40,8 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _COMPACTION_PERIOD: Final = timedelta(minutes=5)
 _COMPACTION_DEADLINE: Final = timedelta(minutes=4)
 _TIDY_PERIOD: Final = timedelta(seconds=20)
+_EXPIRY_PERIOD: Final = timedelta(seconds=1)
+_EXPIRY_DEADLINE: Final = timedelta(milliseconds=900)
 _PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
 
@@ -72,6 +74,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         hosts = Hosts(_host(browser, settings, log, tasks, served) for browser in settings.browsers)
         tabs = Tabs(hosts, log, tasks, secrets.token_bytes, now)
         web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
+        await tabs.leases.prolong()
         for host in hosts:
             await host.introduce()
             tasks.spawn(host.run(), f"host {host.name}")
@@ -93,6 +96,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
             Schedule(
                 Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE),
                 Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
+                Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
             )
         )
         yield Running(settings, server, port)

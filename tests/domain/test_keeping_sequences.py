@@ -13,8 +13,9 @@ from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.orders import TabOrder, TabsOrder
 from tabmuxd.resources.principal import Principal, Scope
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab, TabOrigin, TabState
-from tabmuxd.tabs import keeping, rules
+from tabmuxd.tabs import keeping, lease_rules, rules
 from tabmuxd.tabs.keeping import Standing
+from tabmuxd.tabs.lease_rules import Claim
 
 from tests.domain.values import ADMIN, NOW
 
@@ -137,8 +138,8 @@ class Browser(RuleBasedStateMachine):
         tab = self.at(at)
         if tab is None or rules.may_drive(by, tab) is not None or tab.name in self.at_work:
             return
-        lease = self.leases.get(tab.lease)
-        if rules.may_close(tab, lease, "", self.now, force=False) is not None:
+        lease = lease_rules.holding(self.leases.get(tab.lease), self.now)
+        if rules.may_close(tab, lease, Claim(by), self.now, force=False) is not None:
             return
         if pool and keeping.may_be_pooled(tab, self.tabs.values(), LIMITS):
             self.put(keeping.pooled(tab, self.now))

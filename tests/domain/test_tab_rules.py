@@ -6,16 +6,16 @@ from datetime import timedelta
 import pytest
 from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership, TabCounts
 from tabmuxd.resources.errors import Refused
-from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.lease import Lease, LeaseEnd
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.tab import CloseCause, Dialog, DialogKind, DialogPolicy, Tab, TabOrigin, TabState
 from tabmuxd.tabs import rules
+from tabmuxd.tabs.lease_rules import Claim
 
 from tests.domain.values import ADMIN, FRIEND, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, held, ready_tab, told
 
 _DIALOG = Dialog(DialogKind.CONFIRM, "Leave?", "", NOW)
-_ENDED = replace(held(), end_time=NOW)
 
 
 @pytest.mark.parametrize(
@@ -75,40 +75,6 @@ def test_closed_tells_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lease", "named", "reason"),
-    [
-        (None, "", None),
-        (None, LEASE, "LEASE_LOST:expired"),
-        (_ENDED, "", None),
-        (_ENDED, LEASE, "LEASE_LOST:expired"),
-        (held(), LEASE, None),
-        (held(), "", "LEASE_REQUIRED"),
-        (held(), "leases/other", "LEASE_HELD"),
-        (held(session=SESSION), "", "LEASE_HELD"),
-        (held(session=SESSION), LEASE, "LEASE_HELD"),
-        (held(session=SESSION), "leases/other", "LEASE_HELD"),
-    ],
-)
-def test_leases(lease: Lease | None, named: str, reason: str | None) -> None:
-    """A held tab is acted on under its lease only, and one that serves an open turn under none (O-10, O-15)."""
-    assert told(rules.may_act_under(ready_tab(), lease, named, NOW)) == reason
-
-
-@pytest.mark.parametrize(("left", "delay"), [(4.0, 4.0), (60.0, 10.0), (-3.0, 0.0)])
-def test_lease_held_delay(left: float, delay: float) -> None:
-    """LEASE_HELD says how long to wait: until the lease expires, at most 10 s (O-10)."""
-    refused = rules.may_act_under(ready_tab(), held(session=SESSION, seconds=left), "", NOW)
-
-    assert refused is not None
-    assert refused.retry_delay == timedelta(seconds=delay)
-    assert refused.metadata == {
-        "tab": TAB,
-        "lease": LEASE,
-        "expire_time": (NOW + timedelta(seconds=left)).isoformat(),
-    }
-
-
-@pytest.mark.parametrize(
     ("expected", "reason"), [(0, None), (3, None), (2, "TAB_REPLACED"), (4, "TAB_REPLACED"), (-1, "TAB_REPLACED")]
 )
 def test_generation(expected: int, reason: str | None) -> None:
@@ -130,31 +96,38 @@ def test_dialog() -> None:
     assert "Leave" not in refused.message
 
 
+_FREE = Claim(OWNER)
+_UNDER = Claim(OWNER, LEASE, held())
+_ANOTHER = Claim(OWNER, "leases/other", held("leases/other"))
+_LOST = Claim(OWNER, LEASE, replace(held(), end_time=NOW, end_cause=LeaseEnd.RELEASED))
+
+
 @pytest.mark.parametrize(
-    ("lease", "named", "pinned", "force", "reason"),
+    ("lease", "claim", "pinned", "force", "reason"),
     [
-        (None, "", False, False, None),
-        (None, "", True, False, "TAB_PINNED"),
-        (None, "", True, True, None),
-        (None, LEASE, False, False, "LEASE_LOST:expired"),
-        (held(), "", False, False, "LEASE_REQUIRED"),
-        (held(), "", False, True, "LEASE_REQUIRED"),
-        (held(), "leases/other", True, True, "LEASE_HELD"),
-        (held(), LEASE, False, False, None),
-        (held(), LEASE, True, False, "TAB_PINNED"),
-        (held(), LEASE, True, True, None),
-        (held(), "", True, False, "LEASE_REQUIRED"),
-        (held(session=SESSION), "", False, False, "TAB_BUSY"),
-        (held(session=SESSION), "", True, False, "TAB_BUSY"),
-        (held(session=SESSION), "", False, True, None),
-        (held(session=SESSION), "", True, True, None),
+        (None, _FREE, False, False, None),
+        (None, _FREE, True, False, "TAB_PINNED"),
+        (None, _FREE, True, True, None),
+        (None, _LOST, False, False, "LEASE_LOST:released"),
+        (held(), _FREE, False, False, "LEASE_REQUIRED"),
+        (held(), _FREE, False, True, "LEASE_REQUIRED"),
+        (held(), _ANOTHER, True, True, "LEASE_HELD"),
+        (held(), _UNDER, False, False, None),
+        (held(), _UNDER, True, False, "TAB_PINNED"),
+        (held(), _UNDER, True, True, None),
+        (held(), _FREE, True, False, "LEASE_REQUIRED"),
+        (held(session=SESSION), _FREE, False, False, "TAB_BUSY"),
+        (held(session=SESSION), _FREE, True, False, "TAB_BUSY"),
+        (held(session=SESSION), _FREE, False, True, None),
+        (held(session=SESSION), _FREE, True, True, None),
+        (held(session=SESSION), _LOST, False, True, "LEASE_LOST:released"),
     ],
 )
-def test_close(lease: Lease | None, named: str, reason: str | None, *, pinned: bool, force: bool) -> None:
-    """`force` overrides a pin and an open turn, never a client's lease (O-38, TAB-07)."""
+def test_close(lease: Lease | None, claim: Claim, reason: str | None, *, pinned: bool, force: bool) -> None:
+    """`force` overrides a pin and an open turn, never a client's lease (O-10, O-38, TAB-07)."""
     tab = replace(ready_tab(), pinned=pinned)
 
-    assert told(rules.may_close(tab, lease, named, NOW, force=force)) == reason
+    assert told(rules.may_close(tab, lease, claim, NOW, force=force)) == reason
 
 
 def _numbered(number: int, **fields: object) -> Tab:

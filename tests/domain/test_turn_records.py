@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -14,12 +14,12 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.orders import PromptOrder
+from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
+from tabmuxd.resources.orders import LeaseOrder, PromptOrder
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab, TabState
-from tabmuxd.tabs import endings
+from tabmuxd.tabs import endings, lease_records
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
@@ -126,21 +126,85 @@ async def test_unknown(log: Log) -> None:
 
 
 async def test_another_lease(log: Log) -> None:
-    """A prompt for a session whose tab a client holds is LEASE_HELD, and nothing is typed (O-15)."""
+    """A prompt for a session whose tab a client holds is LEASE_HELD at once, and nothing is recorded (O-15)."""
     await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    lease = await _leased_by_client(log)
+    head = log.progress.revision
     again = replace(_ORDER, request_id="again")
-    name = f"{_TURN[:-1]}8"
-    of_client = replace(await _lease(log), name="leases/c", session="", owner="local/a", end_time=None)
-
-    def hold_and_bind(changes: Changes) -> Tab:
-        _insert_turn(changes, OWNER, again, name, timedelta(minutes=5))
-        changes.record(of_client)
-        return records.bind(changes, name, _now(changes), "leases/new")
 
     with pytest.raises(Refused) as raised:
-        await log.change(hold_and_bind)
+        await log.change(lambda changes: _insert_turn(changes, OWNER, again, f"{_TURN[:-1]}8", timedelta(minutes=5)))
 
-    assert (raised.value.reason, raised.value.metadata) == (Reason.LEASE_HELD, {"tab": TAB, "lease": "leases/c"})
+    assert (raised.value.reason, raised.value.metadata, log.progress.revision) == (
+        Reason.LEASE_HELD,
+        {"tab": TAB, "lease": lease.name, "expire_time": lease.expire_time.isoformat()},
+        head,
+    )
+
+
+async def test_leased_meanwhile(log: Log) -> None:
+    """A turn does not take a tab that a client leased after the prompt was sent, and types nothing (O-15)."""
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    name = f"{_TURN[:-1]}8"
+    again = replace(_ORDER, request_id="again")
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5)))
+    await _leased_by_client(log)
+
+    with pytest.raises(Refused) as raised:
+        await log.change(lambda changes: records.bind(changes, name, _now(changes), "leases/new"))
+
+    assert raised.value.reason is Reason.LEASE_HELD
+
+
+async def test_lease_over(log: Log) -> None:
+    """A client's lease whose time is over does not keep a turn from its tab: it ends first (O-12, O-15)."""
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    lease = await _leased_by_client(log, expire_time=NOW)
+    name = f"{_TURN[:-1]}8"
+    again = replace(_ORDER, request_id="again")
+
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5)))
+    await log.change(lambda changes: records.take_tab(changes, name, "leases/new"))
+
+    ended = await log.get_lease(lease.name)
+    assert ended is not None
+    assert (ended.end_time, ended.end_cause) == (NOW, LeaseEnd.EXPIRED)
+    assert (log.live.tabs[TAB].lease, log.live.leases["leases/new"].fencing_token) == (
+        "leases/new",
+        lease.fencing_token + 1,
+    )
+
+
+async def test_lease_for_client(log: Log) -> None:
+    """AcquireLease on a tab that serves an open turn is LEASE_HELD, also before the turn has taken it (O-15)."""
+    with pytest.raises(Refused) as held:
+        await log.change(lambda changes: lease_records.acquire(changes, OWNER, LeaseOrder(TAB), "leases/c"))
+    await log.change(lambda changes: lease_records.end(changes, _held(changes), LeaseEnd.RELEASED, ChangeCause.CLIENT))
+    with pytest.raises(Refused) as about:
+        await log.change(lambda changes: lease_records.acquire(changes, OWNER, LeaseOrder(TAB), "leases/c"))
+
+    assert [(raised.value.reason, raised.value.metadata["lease"]) for raised in (held, about)] == [
+        (Reason.LEASE_HELD, LEASE),
+        (Reason.LEASE_HELD, ""),
+    ]
+
+
+def _held(changes: Changes) -> Lease:
+    """The lease on the tab."""
+    lease = changes.lease_on(TAB)
+    assert lease is not None
+    return lease
+
+
+async def _leased_by_client(log: Log, *, expire_time: datetime | None = None) -> Lease:
+    """The tab's lease, once its owner has acquired it."""
+
+    def decide(changes: Changes) -> Lease:
+        lease = lease_records.grant(changes, _now(changes), "leases/c", LeaseTerms(), owner="local/a")
+        changes.record(replace(_now(changes), lease=lease.name))
+        return changes.keep(replace(lease, expire_time=expire_time or lease.expire_time))
+
+    return await log.change(decide)
 
 
 async def test_anothers_tab(log: Log) -> None:
@@ -157,12 +221,6 @@ async def test_anothers_tab(log: Log) -> None:
 
     assert (raised.value.reason, raised.value.metadata) == (Reason.TAB_BUSY, {"tab": TAB, "session": SESSION})
     assert (dict(log.live.leases), log.live.sessions["sessions/other"].tab) == ({}, "")
-
-
-async def _lease(log: Log) -> Lease:
-    lease = await log.get_lease(LEASE)
-    assert lease is not None
-    return lease
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,10 @@ from tabmuxd.events.filters import WatchFilter
 from tabmuxd.events.watch import WatchStart
 from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCounts
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.orders import (
     ClosedTab,
+    LeaseOrder,
     NavigationOrder,
     OpenedTab,
     PromptOrder,
@@ -54,6 +56,9 @@ TURN = Turn(
     "sessions/s1/turns/k3v9x2m7qd", TurnState.SUCCEEDED, "r1", "0" * 64, "1" * 64, NOW, NOW,
     answer_markdown="42", answer_size_bytes=2, revision=5,
 )  # fmt: skip
+LEASE = Lease(
+    "leases/k3v9x2m7qd", TAB.name, LeaseTerms(), NOW + timedelta(seconds=30), 1, NOW, owner="local", revision=6
+)
 NAVIGATION = Navigation(NavigationOutcome.REACHED, LoadMilestone.LOADED, 200)
 BROWSER = Browser("browsers/main", BrowserState.ACTIVE, Ownership.LAUNCHED, generation=1)
 COUNTS = TabCounts(managed_count=1)
@@ -85,6 +90,30 @@ class Below:
 
 
 @dataclass
+class FakeLeases:
+    """Leases that answer with `LEASE`, and lists with what they hold."""
+
+    below: Below
+    held: list[tuple[int, Lease]] = field(default_factory=lambda: [(1, LEASE)])
+
+    async def acquire(self, caller: Principal, order: LeaseOrder) -> Lease:
+        await self.below.asked("acquire", caller.name, order)
+        return LEASE
+
+    async def renew(self, caller: Principal, name: str) -> Lease:
+        await self.below.asked("renew", caller.name, name)
+        return LEASE
+
+    async def release(self, caller: Principal, name: str) -> Lease:
+        await self.below.asked("release", caller.name, name)
+        return LEASE
+
+    async def list(self, tab: str, *, after: int, count: int) -> Sequence[tuple[int, Lease]]:
+        await self.below.asked("list_leases", tab, after, count)
+        return [entry for entry in self.held if entry[0] > after][:count]
+
+
+@dataclass
 class FakeTabs:
     """Tabs that answer with `TAB`, and lists with what they hold."""
 
@@ -93,6 +122,10 @@ class FakeTabs:
     opened: OpenedTab = field(default_factory=lambda: OpenedTab(TAB, NAVIGATION))
     foreign: list[tuple[str, str]] = field(default_factory=list)
     known: list[tuple[Browser, TabCounts]] = field(default_factory=lambda: [(BROWSER, COUNTS)])
+    leases: FakeLeases = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leases = FakeLeases(self.below)
 
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
         await self.below.asked("create", caller.name, order)

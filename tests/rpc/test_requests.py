@@ -17,9 +17,18 @@ from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
 from tabmuxd.resources.errors import NotBuilt, Reason, Refused
 from tabmuxd.resources.event import EventKind, Progress
-from tabmuxd.resources.orders import NavigationOrder, PromptOrder, SessionOrder, TabFilter, TabOrder, TabUpdate
+from tabmuxd.resources.lease import LeaseTerms
+from tabmuxd.resources.orders import (
+    LeaseOrder,
+    NavigationOrder,
+    PromptOrder,
+    SessionOrder,
+    TabFilter,
+    TabOrder,
+    TabUpdate,
+)
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
-from tabmuxd.rpc import tab_requests, watch_requests, web_ai_requests
+from tabmuxd.rpc import lease_requests, tab_requests, watch_requests, web_ai_requests
 from tabmuxd.rpc.watch_requests import WatchOrder
 
 TAB = "browsers/main/tabs/k3v9x2m7qd"
@@ -44,6 +53,10 @@ CONVERT: dict[type[Message], Callable[..., object]] = {
     tab_pb.ListTabsRequest: tab_requests.tab_filter,
     tab_pb.CloseTabRequest: tab_requests.closed_tab,
     tab_pb.ActivateTabRequest: tab_requests.activated_tab,
+    tab_pb.AcquireLeaseRequest: lease_requests.lease_order,
+    tab_pb.RenewLeaseRequest: lease_requests.named_lease,
+    tab_pb.ReleaseLeaseRequest: lease_requests.named_lease,
+    tab_pb.ListLeasesRequest: lease_requests.listed_tab,
     tab_pb.WatchTabsRequest: watch_requests.tabs_watch,
     ai_pb.CreateSessionRequest: web_ai_requests.session_order,
     ai_pb.SendPromptRequest: web_ai_requests.prompt_order,
@@ -57,6 +70,7 @@ CONVERT: dict[type[Message], Callable[..., object]] = {
 create = _any(tab_pb.CreateTabRequest)
 update = _any(partial(_any(tab_pb.UpdateTabRequest), name=TAB, pinned=True))
 navigate = _any(partial(_any(tab_pb.NavigateTabRequest), name=TAB, uri="https://e.com/"))
+acquire = _any(partial(_any(tab_pb.AcquireLeaseRequest), tab=TAB))
 list_tabs = _any(tab_pb.ListTabsRequest)
 watch_tabs = _any(tab_pb.WatchTabsRequest)
 watch_sessions = _any(ai_pb.WatchSessionsRequest)
@@ -129,6 +143,13 @@ INVALID: list[tuple[Message, str, str | None]] = [
     (navigate(lease="leases/mine"), "lease", None),
     (tab_pb.CloseTabRequest(name=TAB, lease=TAB), "lease", None),
     (tab_pb.ActivateTabRequest(name=TAB, lease="k3v9x2m7qd"), "lease", None),
+    (tab_pb.AcquireLeaseRequest(), "tab", None),
+    (acquire(terms=lease_pb2.LeaseTerms(ttl=NEGATIVE)), "terms.ttl", None),
+    (acquire(terms=lease_pb2.LeaseTerms(holder="h" * 64)), "terms.holder", "63"),
+    (acquire(request_id="job-1"), "request_id", None),
+    (tab_pb.RenewLeaseRequest(), "name", None),
+    (tab_pb.ReleaseLeaseRequest(name=TAB), "name", None),
+    (tab_pb.ListLeasesRequest(tab="k3v9x2m7qd"), "tab", None),
     (list_tabs(parent="browsers/"), "parent", None),
     (list_tabs(states=[2, 0]), "states[1]", None),
     (list_tabs(states=[7]), "states[0]", None),
@@ -195,11 +216,9 @@ def test_invalid(request_: Message, field: str, limit: str | None) -> None:
     assert (caught.value.reason, caught.value.metadata) == (Reason.INVALID_FIELD, expected)
 
 
-TERMS = lease_pb2.LeaseTerms()
 PARTS = prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q"))
 SAFE = prompt_pb2.Prompt(text="x", preamble=prompt_pb2.Prompt.PREAMBLE_SAFETY)
 NOT_BUILT: list[tuple[Message, str]] = [
-    (create(lease_terms=TERMS), "CreateTabRequest.lease_terms"),
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
     (session(pooled_tab=ai_pb.PooledTab()), "CreateSessionRequest.pooled_tab"),
     (session(front_tab=ai_pb.FrontTab()), "CreateSessionRequest.front_tab"),
@@ -223,34 +242,17 @@ def test_not_built(request_: Message, what: str) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        create(lease_terms=TERMS, uri=LONG_URI),
         navigate(request_id=UUID, milestone_timeout=NEGATIVE),
         session(front_tab=ai_pb.FrontTab(), ttl=NEGATIVE),
         prompt(model="fast", prompt=prompt_pb2.Prompt(text=" ")),
     ],
-    ids=["create", "navigate", "session", "prompt"],
+    ids=["navigate", "session", "prompt"],
 )
 def test_form_comes_first(request_: Message) -> None:
     """A malformed request is INVALID_FIELD, though it also asks for what is not built."""
     with pytest.raises(Refused) as caught:
         converted(request_)
     assert caught.value.reason is Reason.INVALID_FIELD
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        navigate(lease=LEASE),
-        tab_pb.CloseTabRequest(name=TAB, lease=LEASE),
-        tab_pb.ActivateTabRequest(name=TAB, lease=LEASE),
-    ],
-    ids=["navigate", "close", "activate"],
-)
-def test_lease(request_: Message) -> None:
-    """A well-formed lease is LEASE_NOT_FOUND, for clients cannot acquire any yet."""
-    with pytest.raises(Refused) as caught:
-        converted(request_)
-    assert (caught.value.reason, caught.value.metadata) == (Reason.LEASE_NOT_FOUND, {"lease": LEASE})
 
 
 def payload(request: Message) -> str:
@@ -286,12 +288,30 @@ ORDERS: list[tuple[Message, object]] = [
     (update(pinned=None, dialog_policy=2), TabUpdate(TAB, dialog_policy=DialogPolicy.ACCEPT)),
     (tab_pb.UpdateTabRequest(name=TAB, unshare_with=["local"]), TabUpdate(TAB, unshare_with=("local",))),
     (
-        navigate(milestone_timeout=Duration(), until=2, expected_generation=3),
+        navigate(milestone_timeout=Duration(), until=2, expected_generation=3, lease=LEASE),
         NavigationOrder(
-            TAB, "https://e.com/", expected_generation=3, until=LoadMilestone.DOM_CONTENT_LOADED,
+            TAB, "https://e.com/", LEASE, expected_generation=3, until=LoadMilestone.DOM_CONTENT_LOADED,
             milestone_timeout=timedelta(milliseconds=100),
         ),
     ),
+    (
+        create(lease_terms=lease_pb2.LeaseTerms()),
+        TabOrder(lease_terms=LeaseTerms(), payload_sha256=payload(create(lease_terms=lease_pb2.LeaseTerms()))),
+    ),
+    (acquire(), LeaseOrder(TAB)),
+    (
+        acquire(terms=lease_pb2.LeaseTerms(ttl=Duration(seconds=601))),
+        LeaseOrder(TAB, LeaseTerms(timedelta(minutes=10))),
+    ),
+    (
+        acquire(
+            terms=lease_pb2.LeaseTerms(ttl=Duration(nanos=1), holder="h" * 63, close_on_expiry=True), request_id=UUID
+        ),
+        LeaseOrder(TAB, LeaseTerms(timedelta(seconds=5), "h" * 63, close_on_expiry=True), UUID.lower()),
+    ),
+    (tab_pb.RenewLeaseRequest(name=LEASE), LEASE),
+    (tab_pb.ListLeasesRequest(), ""),
+    (tab_pb.ListLeasesRequest(tab="browsers/-/tabs/k3v9x2m7qd"), "browsers/-/tabs/k3v9x2m7qd"),
     (
         list_tabs(parent="browsers/main", states=[6, 2, 2], origins=[4], groups=["", "g"], labels={"a": "1"}),
         TabFilter(

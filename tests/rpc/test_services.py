@@ -13,12 +13,15 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmux.v1 import web_ai_service_pb2 as ai_pb
+from tabmux.v1.lease_pb2 import LeaseTerms as LeaseTermsMessage
 from tabmux.v1.prompt_pb2 import Prompt
 from tabmuxd import wire
 from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.lease import LeaseTerms
 from tabmuxd.resources.orders import (
+    LeaseOrder,
     NavigationOrder,
     OpenedTab,
     PromptOrder,
@@ -29,7 +32,7 @@ from tabmuxd.resources.orders import (
     TabUpdate,
 )
 
-from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
+from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, LEASE, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
 
 SERVICES = (
     tab_pb.DESCRIPTOR.services_by_name["TabService"],
@@ -134,6 +137,26 @@ CASES: dict[str, Case] = {
             )
         ],
         [tab_pb.NavigateTabResponse(tab=wire.tab_message(TAB), navigation=wire.navigation_message(NAVIGATION))],
+    ),
+    "AcquireLease": (
+        tab_pb.AcquireLeaseRequest(tab=TAB.name, terms=LeaseTermsMessage(ttl=Duration(seconds=1), holder="h")),
+        [("acquire", "local", LeaseOrder(TAB.name, LeaseTerms(timedelta(seconds=5), "h")))],
+        [tab_pb.AcquireLeaseResponse(lease=wire.lease_message(LEASE))],
+    ),
+    "RenewLease": (
+        tab_pb.RenewLeaseRequest(name=LEASE.name),
+        [("renew", "local", LEASE.name)],
+        [tab_pb.RenewLeaseResponse(lease=wire.lease_message(LEASE))],
+    ),
+    "ReleaseLease": (
+        tab_pb.ReleaseLeaseRequest(name=LEASE.name),
+        [("release", "local", LEASE.name)],
+        [tab_pb.ReleaseLeaseResponse(lease=wire.lease_message(LEASE))],
+    ),
+    "ListLeases": (
+        tab_pb.ListLeasesRequest(tab=TAB.name),
+        [("list_leases", TAB.name, 0, 51)],
+        [tab_pb.ListLeasesResponse(leases=[wire.lease_message(LEASE)], progress=PROGRESS)],
     ),
     "WatchTabs": (
         tab_pb.WatchTabsRequest(parent="browsers/-"),

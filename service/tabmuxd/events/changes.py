@@ -71,8 +71,12 @@ class Changes:
         """All leases that are held, oldest first."""
         return list(self._transaction.live().leases.values())
 
+    def holder(self, tab: Tab) -> Lease | None:
+        """The lease that holds this tab: one granted on it, or on its opener."""
+        return self._transaction.live().holder(tab)
+
     def lease_on(self, tab: str) -> Lease | None:
-        """The lease that holds the tab of this name."""
+        """The lease granted on the tab of this name; that which holds it may have been granted on its opener."""
         return self._transaction.live().lease_on(tab)
 
     def last_fencing_token(self, tab: str) -> int:

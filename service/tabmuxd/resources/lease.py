@@ -30,7 +30,7 @@ class Lease:
     """The right of one principal, or of the service itself for an open turn, to act on one tab.
 
     `session` names the session the service took it for; `owner` is empty then. `end_time` is None while it is held;
-    `end_cause` is not shown.
+    `end_cause` is not shown, nor is the `request_id` it was granted under.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Lease:
     owner: str = ""
     end_time: datetime | None = None
     end_cause: LeaseEnd = LeaseEnd.NONE
+    request_id: str = ""
     revision: int = 0
     update_time: datetime | None = None
 

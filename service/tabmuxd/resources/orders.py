@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tabmuxd.resources.errors import Failure
-from tabmuxd.resources.lease import Lease
+from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, Navigation, SkipReason, Tab, TabOrigin, TabState
 
 
@@ -16,7 +16,8 @@ class TabOrder:
     """`CreateTab`. `browser` is empty for the first one configured, `request_id` where none was given.
 
     `payload_sha256` is of the request without its `request_id`, and tells a repeat from another request.
-    `room_timeout` is how long to wait in line for room; None is for ever.
+    `room_timeout` is how long to wait in line for room; None is for ever. `lease_terms` is None where no lease is
+    wanted.
     """
 
     browser: str = ""
@@ -30,6 +31,7 @@ class TabOrder:
     milestone_timeout: timedelta = timedelta(seconds=30)
     from_pool: bool = False
     room_timeout: timedelta | None = timedelta(0)
+    lease_terms: LeaseTerms | None = None
     request_id: str = ""
     payload_sha256: str = ""
 
@@ -96,6 +98,15 @@ class NavigationOrder:
     expected_generation: int = 0
     until: LoadMilestone = LoadMilestone.LOADED
     milestone_timeout: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOrder:
+    """`AcquireLease`; `request_id` is empty where none was given."""
+
+    tab: str
+    terms: LeaseTerms = field(default_factory=LeaseTerms)
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

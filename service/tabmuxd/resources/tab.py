@@ -133,7 +133,8 @@ class Tab:
 
     `marker` is the random value in the address that the target starts on, `browser_generation` the generation of the
     browser that `target_id` belongs to (0 before there is a target): both are proof of ownership. `left_at` is the
-    address at which a pooled tab was given back. None of them is shown.
+    address at which a pooled tab was given back, `close_owed` what the service still has to close it for. None of them
+    is shown.
     """
 
     name: str
@@ -164,6 +165,7 @@ class Tab:
     left_at: str = ""
     marker: str = ""
     browser_generation: int = 0
+    close_owed: CloseCause = CloseCause.NONE
     revision: int = 0
     update_time: datetime | None = None
 

@@ -12,8 +12,10 @@ from tabmuxd.events.log import Log
 from tabmuxd.events.watch import WatchStart, watch
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import (
     ClosedTab,
+    LeaseOrder,
     NavigationOrder,
     OpenedTab,
     PromptOrder,
@@ -57,8 +59,33 @@ class Answer(Protocol):
         ...
 
 
+class Leases(Protocol):
+    """Leases of tabs."""
+
+    async def acquire(self, caller: Principal, order: LeaseOrder) -> Lease:
+        """Lease a tab."""
+        ...
+
+    async def renew(self, caller: Principal, name: str) -> Lease:
+        """Extend a lease; raises LEASE_NOT_FOUND."""
+        ...
+
+    async def release(self, caller: Principal, name: str) -> Lease:
+        """Give a lease back; raises LEASE_NOT_FOUND."""
+        ...
+
+    async def list(self, tab: str, *, after: int, count: int) -> Sequence[tuple[int, Lease]]:
+        """At most `count` live leases with their revisions of creation, oldest first, from behind `after`."""
+        ...
+
+
 class Tabs(Protocol):
     """Tabs and browsers."""
+
+    @property
+    def leases(self) -> Leases:
+        """Their leases."""
+        ...
 
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
         """Open a tab."""

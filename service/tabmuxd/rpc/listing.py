@@ -1,4 +1,4 @@
-"""One page of `ListTabs` and of `ListBrowsers`."""
+"""One page of `ListTabs`, of `ListBrowsers` and of `ListLeases`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tabmux.v1 import tab_service_pb2 as pb
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.orders import TabFilter
 from tabmuxd.resources.tab import TabOrigin
-from tabmuxd.rpc.domain import Tabs
+from tabmuxd.rpc.domain import Leases, Tabs
 from tabmuxd.rpc.pages import MAX_REVISION, Page, fitting, not_ours
-from tabmuxd.wire import browser_message, foreign_tab_message, progress_message, tab_message
+from tabmuxd.wire import browser_message, foreign_tab_message, lease_message, progress_message, tab_message
 
 _ONLY_FOREIGN: Final = frozenset({TabOrigin.FOREIGN})
 _FOREIGN_KEY_LENGTH: Final = (
@@ -44,6 +44,17 @@ def browsers_page(browsers: Sequence[tuple[Browser, TabCounts]], page: Page) -> 
     return pb.ListBrowsersResponse(
         browsers=taken,
         next_page_token=page.token_behind(taken[-1].name) if len(taken) < len(rest) else "",
+        progress=progress_message(page.place.progress),
+    )
+
+
+async def leases_page(leases: Leases, tab: str, page: Page) -> pb.ListLeasesResponse:
+    """Live leases, oldest first; with `tab` only the one that holds it."""
+    listed = await leases.list(tab, after=_revision(page.place.key), count=page.size + 1)
+    taken = fitting((lease_message(lease) for _, lease in listed), page.size)
+    return pb.ListLeasesResponse(
+        leases=taken,
+        next_page_token=page.token_behind(str(listed[len(taken) - 1][0])) if len(taken) < len(listed) else "",
         progress=progress_message(page.place.progress),
     )
 

@@ -27,7 +27,7 @@ MAX_REVISION: Final = 2**63 - 1
 Entry = TypeVar("Entry", bound=Message)
 
 
-PagedRequest: TypeAlias = pb.ListBrowsersRequest | pb.ListTabsRequest
+PagedRequest: TypeAlias = pb.ListBrowsersRequest | pb.ListLeasesRequest | pb.ListTabsRequest
 
 
 @dataclass(frozen=True, slots=True)

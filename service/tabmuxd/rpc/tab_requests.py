@@ -10,21 +10,19 @@ from typing import Final
 from google.protobuf.message import Message
 from tabmux.v1 import tab_service_pb2 as pb
 
-from tabmuxd.resources.errors import NotBuilt, Reason, invalid_field, refuse
+from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_principal
 from tabmuxd.resources.orders import NavigationOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.deadlines import time_left
+from tabmuxd.rpc.lease_requests import lease_terms
 
-MAX_HOLDER_CHARACTERS: Final = 63
 MAX_SHARED: Final = 16
 _DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
 _LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
 _MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
 _ROOM_MARGIN: Final = 0.5
-_LEAST_TTL: Final = timedelta(seconds=5)
-_MOST_TTL: Final = timedelta(minutes=10)
 
 
 def tab_order(request: pb.CreateTabRequest) -> TabOrder:
@@ -41,15 +39,12 @@ def tab_order(request: pb.CreateTabRequest) -> TabOrder:
         milestone_timeout=_milestone_timeout(request),
         from_pool=request.from_pool,
         room_timeout=_room_timeout(time_left()) if request.wait_for_room else timedelta(0),
+        lease_terms=lease_terms("lease_terms", request.lease_terms) if request.HasField("lease_terms") else None,
         request_id=fields.uuid("request_id", request.request_id),
         payload_sha256=payload_sha256(request),
     )
-    if request.HasField("lease_terms"):
-        _check_terms(request)
     if request.from_pool and not request.group:
         raise invalid_field("group", "must be set with from_pool")
-    if request.HasField("lease_terms"):
-        raise NotBuilt("CreateTabRequest.lease_terms")
     return order
 
 
@@ -83,14 +78,13 @@ def navigation_order(request: pb.NavigateTabRequest) -> NavigationOrder:
     order = NavigationOrder(
         name=fields.tab_name("name", request.name),
         uri=fields.uri("uri", request.uri),
+        lease=fields.lease_name("lease", request.lease),
         expected_generation=fields.natural("expected_generation", request.expected_generation),
         until=fields.choice("until", request.until, LoadMilestone, LoadMilestone.LOADED),
         milestone_timeout=_milestone_timeout(request),
     )
-    fields.lease_name("lease", request.lease)
     if fields.uuid("request_id", request.request_id):
         raise NotBuilt("NavigateTabRequest.request_id")
-    no_lease(request.lease)
     return order
 
 
@@ -109,7 +103,6 @@ def closed_tab(request: pb.CloseTabRequest) -> str:
     """Name of the tab that `CloseTab` names."""
     name = fields.tab_name("name", request.name)
     fields.lease_name("lease", request.lease)
-    no_lease(request.lease)
     return name
 
 
@@ -135,16 +128,8 @@ def closed_tabs(request: pb.CloseTabsRequest) -> TabsOrder:
 def activated_tab(request: pb.ActivateTabRequest) -> str:
     """Name of the tab that `ActivateTab` names."""
     name = fields.tab_name("name", request.name)
-    no_lease(fields.lease_name("lease", request.lease))
+    fields.lease_name("lease", request.lease)
     return name
-
-
-def no_lease(lease: str) -> None:
-    """Raise LEASE_NOT_FOUND for a lease: clients cannot acquire any yet, so no name of one is known."""
-    if lease:
-        raise refuse(
-            Reason.LEASE_NOT_FOUND, f"No lease {lease} is known; nothing was done. Leave the field out.", lease=lease
-        )
 
 
 def payload_sha256(request: Message) -> str:
@@ -169,18 +154,6 @@ def _milestone_timeout(request: pb.CreateTabRequest | pb.NavigateTabRequest) -> 
         least=_LEAST_MILESTONE_TIMEOUT,
         most=_MOST_MILESTONE_TIMEOUT,
     )
-
-
-def _check_terms(request: pb.CreateTabRequest) -> None:
-    terms = request.lease_terms
-    if terms.HasField("ttl"):
-        fields.clamped("lease_terms.ttl", terms.ttl, least=_LEAST_TTL, most=_MOST_TTL)
-    if len(terms.holder) > MAX_HOLDER_CHARACTERS:
-        raise invalid_field(
-            "lease_terms.holder",
-            f"must have at most {MAX_HOLDER_CHARACTERS} characters",
-            limit=MAX_HOLDER_CHARACTERS,
-        )
 
 
 def _principals(field: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -8,13 +8,20 @@ from contextlib import aclosing
 from tabmux.v1 import tab_service_pb2 as pb
 
 from tabmuxd.resources.principal import Principal
-from tabmuxd.rpc import fields, tab_requests
+from tabmuxd.rpc import fields, lease_requests, tab_requests
 from tabmuxd.rpc.domain import Events, ServerInfo, Tabs
-from tabmuxd.rpc.listing import browsers_page, tabs_page
+from tabmuxd.rpc.listing import browsers_page, leases_page, tabs_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.watch_requests import tabs_watch
 from tabmuxd.rpc.watches import WatchSlots
-from tabmuxd.wire import browser_message, closed_tab_message, navigation_message, progress_message, tab_message
+from tabmuxd.wire import (
+    browser_message,
+    closed_tab_message,
+    lease_message,
+    navigation_message,
+    progress_message,
+    tab_message,
+)
 
 
 class TabService:
@@ -54,6 +61,7 @@ class TabService:
         opened = await self._tabs.create(caller, tab_requests.tab_order(request))
         return pb.CreateTabResponse(
             tab=tab_message(opened.tab),
+            lease=None if opened.lease is None else lease_message(opened.lease),
             from_pool=opened.from_pool,
             navigation=None if opened.navigation is None else navigation_message(opened.navigation),
         )
@@ -94,6 +102,26 @@ class TabService:
         name = tab_requests.activated_tab(request)
         tab = await self._tabs.activate(caller, name, lease=request.lease)
         return pb.ActivateTabResponse(tab=tab_message(tab))
+
+    async def AcquireLease(self, request: pb.AcquireLeaseRequest, caller: Principal) -> pb.AcquireLeaseResponse:
+        """Take the exclusive right to a tab."""
+        lease = await self._tabs.leases.acquire(caller, lease_requests.lease_order(request))
+        return pb.AcquireLeaseResponse(lease=lease_message(lease))
+
+    async def RenewLease(self, request: pb.RenewLeaseRequest, caller: Principal) -> pb.RenewLeaseResponse:
+        """Extend a lease."""
+        lease = await self._tabs.leases.renew(caller, lease_requests.named_lease(request))
+        return pb.RenewLeaseResponse(lease=lease_message(lease))
+
+    async def ReleaseLease(self, request: pb.ReleaseLeaseRequest, caller: Principal) -> pb.ReleaseLeaseResponse:
+        """Give a lease back."""
+        lease = await self._tabs.leases.release(caller, lease_requests.named_lease(request))
+        return pb.ReleaseLeaseResponse(lease=lease_message(lease))
+
+    async def ListLeases(self, request: pb.ListLeasesRequest, caller: Principal) -> pb.ListLeasesResponse:
+        """List live leases, oldest first."""
+        tab = lease_requests.listed_tab(request)
+        return await leases_page(self._tabs.leases, tab, page_of(request, self._events.progress))
 
     async def WatchTabs(self, request: pb.WatchTabsRequest, caller: Principal) -> AsyncGenerator[bytes, None]:
         """Follow changes of browsers, tabs and leases; gives finished replies."""

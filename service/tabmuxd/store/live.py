@@ -37,8 +37,12 @@ class Live:
         tab_id = id_of(name)
         return next((tab for browser in self.browsers if (tab := self.tabs.get(f"{browser}/tabs/{tab_id}"))), None)
 
+    def holder(self, tab: Tab) -> Lease | None:
+        """The lease that holds this tab: one granted on it, or on its opener."""
+        return self.leases.get(tab.lease)
+
     def lease_on(self, tab: str) -> Lease | None:
-        """The lease that holds the tab of this name."""
+        """The lease granted on the tab of this name; that which holds it may have been granted on its opener."""
         return next((lease for lease in self.leases.values() if lease.tab == tab), None)
 
     def of(self, kind: type[R]) -> Mapping[str, R]:

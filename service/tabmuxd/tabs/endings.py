@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tabmuxd.events.changes import Changes
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.lease import LeaseEnd
 from tabmuxd.resources.tab import CloseCause, Tab, TabState
-from tabmuxd.tabs import keeping, rules
+from tabmuxd.tabs import keeping, lease_records, rules
 
 ServedHook = Callable[[Changes, Tab, Refused, ChangeCause], None]
 """Told, inside the transaction, that the session of a tab loses it: the tab before the change, why, and the cause."""
@@ -49,7 +49,7 @@ def _end(changes: Changes, tab: Tab, after: Tab, reason: Refused, *, why: Change
         served(changes, tab, reason, why)
     lease = changes.lease_on(tab.name)
     if lease is not None:
-        changes.record(replace(lease, end_time=changes.now), why)
+        lease_records.end(changes, lease, LeaseEnd.CLOSED, why, besides=tab.name)
     return changes.record(after, why)
 
 

@@ -188,6 +188,7 @@ def pooled(tab: Tab, now: datetime) -> Tab:
         labels={},
         shared_with=(),
         pinned=False,
+        close_owed=CloseCause.NONE,
         last_active_time=now,
     )
 

@@ -17,7 +17,8 @@ from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal, not_owner
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
-from tabmuxd.tabs import keeping
+from tabmuxd.tabs import keeping, lease_rules
+from tabmuxd.tabs.lease_rules import Claim
 
 MAX_LABELS = 16
 MAX_SHARED = 16
@@ -43,16 +44,23 @@ def is_there(tab: Tab) -> Refused | None:
         case TabState.OPENING | TabState.READY:
             return None
         case TabState.CLOSED:
-            return refuse(
-                Reason.TAB_CLOSED,
-                f"{tab.name} was closed for good (cause: {tab.close_cause.name.lower()}). Open another tab.",
-                tab=tab.name,
-                close_time=tab.close_time.isoformat() if tab.close_time else "",
-                close_cause=tab.close_cause.name,
-            )
+            return is_open(tab)
         case TabState.CRASHED | TabState.LOST | TabState.RECOVERING:
             return gone(tab)
     assert_never(tab.state)
+
+
+def is_open(tab: Tab) -> Refused | None:
+    """Whether the tab is not closed; it may be without a page."""
+    if not tab.ended:
+        return None
+    return refuse(
+        Reason.TAB_CLOSED,
+        f"{tab.name} was closed for good (cause: {tab.close_cause.name.lower()}). Open another tab.",
+        tab=tab.name,
+        close_time=tab.close_time.isoformat() if tab.close_time else "",
+        close_cause=tab.close_cause.name,
+    )
 
 
 def gone(tab: Tab) -> Refused:
@@ -75,39 +83,6 @@ def given_back(tab: Tab) -> Refused:
         close_time="",
         close_cause=CloseCause.CLIENT.name,
     )
-
-
-def may_act_under(tab: Tab, lease: Lease | None, named: str, now: datetime) -> Refused | None:
-    """Whether a call that names the lease `named` (or none) may act on a tab held by `lease` (or free)."""
-    if lease is None or lease.ended:
-        if not named:
-            return None
-        return refuse(
-            Reason.LEASE_LOST,
-            f"{named} does not hold {tab.name} any more; nothing was done.",
-            lease=named,
-            tab=tab.name,
-            cause="expired",
-        )
-    if lease.session or (named and named != lease.name):
-        seconds = min(10.0, max(0.0, (lease.expire_time - now).total_seconds()))
-        holder = f"the open turn of {lease.session}" if lease.session else "another lease"
-        return refuse(
-            Reason.LEASE_HELD,
-            f"{tab.name} is held by {holder}; nothing was done. Wait for it, or take another tab.",
-            retry_after=seconds,
-            tab=tab.name,
-            lease=lease.name,
-            expire_time=lease.expire_time.isoformat(),
-        )
-    if not named:
-        return refuse(
-            Reason.LEASE_REQUIRED,
-            f"{tab.name} is held by {lease.name}, and the request names none; nothing was done.",
-            tab=tab.name,
-            lease=lease.name,
-        )
-    return None
 
 
 def has_generation(tab: Tab, expected: int) -> Refused | None:
@@ -136,19 +111,19 @@ def has_no_dialog(tab: Tab) -> Refused | None:
     )
 
 
-def may_close(tab: Tab, lease: Lease | None, named: str, now: datetime, *, force: bool) -> Refused | None:
+def may_close(tab: Tab, held: Lease | None, claim: Claim, now: datetime, *, force: bool) -> Refused | None:
     """Whether a client may close the tab; `force` overrides a pin and an open turn, never a client's lease."""
-    if lease is not None and lease.session:
-        if not force:
-            return refuse(
-                Reason.TAB_BUSY,
-                f"{tab.name} serves an open turn of {lease.session}; nothing was done. Wait for it, cancel it, or close"
-                " by force.",
-                tab=tab.name,
-                session=lease.session,
-            )
-    elif refused := may_act_under(tab, lease, named, now):
+    for_turn = held is not None and bool(held.session)
+    if refused := lease_rules.may_act_under(tab, None if for_turn else held, claim, now):
         return refused
+    if held is not None and for_turn and not force:
+        return refuse(
+            Reason.TAB_BUSY,
+            f"{tab.name} serves an open turn of {held.session}; nothing was done. Wait for it, cancel it, or close"
+            " by force.",
+            tab=tab.name,
+            session=held.session,
+        )
     if tab.pinned and not force:
         return refuse(
             Reason.TAB_PINNED,

@@ -24,9 +24,13 @@ from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.clearing import Clearing
 from tabmuxd.tabs.hosts import Hosts
+from tabmuxd.tabs.lease_records import claim, driven, fence, grant, holder
+from tabmuxd.tabs.lease_rules import Right
+from tabmuxd.tabs.leases import Leases
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.opening import Ready
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
+from tabmuxd.tabs.rights import Rights
 from tabmuxd.tasks import Tasks
 
 _PAGE_WAIT: Final = 10.0
@@ -47,10 +51,11 @@ class Tabs:
         self._hosts = hosts
         self._log = log
         self._tasks = tasks
-        self._clock = clock
         self._lines = Lines()
+        self._rights = Rights(log, clock)
         self.clearing = Clearing(hosts, log, self._lines, clock)
         self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
+        self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock)
 
     def __repr__(self) -> str:
         """What opens, and what is at work."""
@@ -75,10 +80,7 @@ class Tabs:
 
     async def get(self, name: str) -> Tab:
         """A tab, closed ones too; TAB_NOT_FOUND."""
-        tab = self._log.live.tab(name) or await self._log.get_tab(name)
-        if tab is None:
-            raise rules.unknown_tab(name)
-        return tab
+        return await self._rights.tab(name)
 
     async def list(self, tab_filter: TabFilter, *, after: int, count: int) -> Sequence[tuple[int, Tab]]:
         """At most `count` tabs created after the revision `after`, each with that of its creation, oldest first."""
@@ -96,11 +98,21 @@ class Tabs:
     # Opening
 
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
-        """Open a tab for the caller; a repeat under one `request_id` gets the tab of the first.
+        """Open a tab for the caller; a repeat under one `request_id` gets the tab of the first, and its live lease.
 
         Cancelled, what has begun to open is opened all the same: a repeat finds it, and else it is closed as idle.
         """
-        return await self._open_for(caller.name, order, lambda _changes, tab: tab, keep=True)
+        terms = order.lease_terms
+        if terms is None:
+            return await self._open_for(caller.name, order, lambda _changes, tab: tab, keep=True)
+        name = self.leases.new_name()
+
+        def leased(changes: Changes, tab: Tab) -> Tab:
+            lease = grant(changes, tab, name, terms, owner=caller.name, request_id=order.request_id)
+            return replace(tab, lease=lease.name)
+
+        opened = await self._open_for(caller.name, order, leased, keep=True)
+        return replace(opened, lease=await self.leases.granted(name, caller.name, order.request_id))
 
     async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
         """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY.
@@ -114,7 +126,7 @@ class Tabs:
         opened = await self._admission.admit(owner, order, ready, keep=keep)
         if order.activate and opened.tab.state is TabState.READY:
             with contextlib.suppress(Refused):
-                return replace(opened, tab=await self._bring_to_front(opened.tab))
+                return replace(opened, tab=await self._bring_to_front(opened.tab, None))
         return opened
 
     # Changing and closing
@@ -123,7 +135,7 @@ class Tabs:
         """Set labels, group, pin, dialog policy or sharing."""
 
         def decide(changes: Changes) -> Tab:
-            tab = _driven(changes, caller, update.name)
+            tab = driven(changes, caller, update.name)
             after = rules.updated(tab, update, caller)
             return tab if after == tab else changes.record(after, ChangeCause.CLIENT)
 
@@ -144,10 +156,13 @@ class Tabs:
     async def _close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool) -> Tab:
         host = self._hosts.of(name)
 
+        # The last look is right before the command: once the target is gone, CLOSED is the truth, whoever holds it.
         def judge(changes: Changes) -> Tab:
-            tab = _driven(changes, caller, name)
-            refused = rules.may_close(tab, changes.lease_on(name), lease, changes.now, force=force)
-            if refused and not tab.ended:
+            tab = driven(changes, caller, name)
+            if tab.ended:
+                return tab
+            claimed = claim(changes, caller, lease)
+            if refused := rules.may_close(tab, holder(changes, tab), claimed, changes.now, force=force):
                 raise refused
             if pool and keeping.may_be_pooled(tab, changes.tabs(tab.browser_name), host.options.limits):
                 return endings.give_back(changes, tab, ChangeCause.CLIENT, host.served)
@@ -166,11 +181,12 @@ class Tabs:
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
         """Bring a tab to the front; `front` tells what was seen in front afterwards."""
-        tab = await self._judged(caller, name, lease)
-        async with self._lines.turn(tab.name):
-            return await self._bring_to_front(await self._judged(caller, name, lease))
+        right = await self._rights.judged(caller, name, lease)
+        async with self._lines.turn(right.tab.name):
+            right = await self._rights.judged(caller, name, lease)
+            return await self._bring_to_front(right.tab, right)
 
-    async def _bring_to_front(self, tab: Tab) -> Tab:
+    async def _bring_to_front(self, tab: Tab, right: Right | None) -> Tab:
         host = self._hosts.of(tab.name)
         page = await host.page(tab.name, timeout=_PAGE_WAIT)
         targets = host.connected()
@@ -179,15 +195,16 @@ class Tabs:
             front = await targets.front(timeout=COMMAND_TIMEOUT)
         except CdpError as error:
             raise faults.of_look(error, tab.name, host.name) from error
-        return await self._log.change(lambda changes: _record_front(changes, tab, front))
+        return await self._log.change(lambda changes: _record_front(changes, tab, front, right))
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
         """Take a tab to an address; only a navigation that surely failed raises."""
         try:
             uri = check_address(order.uri)
-            tab = await self._judged(caller, order.name, order.lease)
-            async with self._lines.turn(tab.name):
-                tab = await self._judged(caller, order.name, order.lease)
+            right = await self._rights.judged(caller, order.name, order.lease)
+            async with self._lines.turn(right.tab.name):
+                right = await self._rights.judged(caller, order.name, order.lease)
+                tab = right.tab
                 if refused := rules.has_generation(tab, order.expected_generation) or rules.has_no_dialog(tab):
                     raise refused
                 host = self._hosts.of(tab.name)
@@ -195,7 +212,7 @@ class Tabs:
                 page = await host.page(tab.name, timeout=timeout)
                 navigation = await page.navigate(uri, until=order.until, timeout=timeout)
                 navigation = await page.with_status(navigation)
-                return await self._log.change(lambda changes: _record_visit(changes, tab, page)), navigation
+                return await self._log.change(lambda changes: _record_visit(changes, right, page)), navigation
         except Refused as refused:
             raise with_outcome(refused, faults.touched(refused)) from refused
 
@@ -203,32 +220,18 @@ class Tabs:
         """Wait for the tab in its line of calls, and hold it; CALL_CAPACITY if too many wait."""
         return self._lines.turn(tab)
 
+    def if_free(self, tab: str) -> contextlib.AbstractAsyncContextManager[bool]:
+        """Hold the tab in its line if no call is at work on it; gives whether it is held."""
+        return self._lines.if_free(tab)
+
     async def wait_for_page(self, tab: str, *, timeout: float) -> Page:
         """The live page behind a tab; as `BrowserHost.page`."""
         return await self._hosts.of(tab).page(tab, timeout=timeout)
 
-    async def _judged(self, caller: Principal, name: str, lease: str) -> Tab:
-        """The tab, if this caller may act on it now."""
-        tab = await self.get(name)
-        held = self._log.live.leases.get(tab.lease) if tab.lease else None
-        refused = (
-            rules.may_drive(caller, tab) or rules.is_there(tab) or rules.may_act_under(tab, held, lease, self._clock())
-        )
-        if refused:
-            raise refused
-        return tab
 
-
-def _driven(changes: Changes, caller: Principal, name: str) -> Tab:
-    tab = changes.tab(name)
-    if tab is None:
-        raise rules.unknown_tab(name)
-    if refused := rules.may_drive(caller, tab):
-        raise refused
-    return tab
-
-
-def _record_front(changes: Changes, activated: Tab, front: str | None) -> Tab:
+def _record_front(changes: Changes, activated: Tab, front: str | None, right: Right | None) -> Tab:
+    if right is not None:
+        fence(changes, right, "yes")
     for tab in changes.tabs(activated.browser_name):
         in_front = front is not None and tab.target_id == front and tab.state is TabState.READY
         if tab.front != in_front:
@@ -237,10 +240,11 @@ def _record_front(changes: Changes, activated: Tab, front: str | None) -> Tab:
     return activated if found is None else changes.keep(replace(found, last_active_time=changes.now))
 
 
-def _record_visit(changes: Changes, visited: Tab, page: Page) -> Tab:
-    tab = changes.tab(visited.name)
+def _record_visit(changes: Changes, right: Right, page: Page) -> Tab:
+    fence(changes, right, "yes")
+    tab = changes.tab(right.tab.name)
     if tab is None or tab.state is not TabState.READY or not page.shown_uri:
-        return tab or visited
+        return tab or right.tab
     tab = changes.keep(replace(tab, last_active_time=changes.now))
     after = replace(tab, uri=page.shown_uri)
     return tab if after == tab else changes.record(after, ChangeCause.CLIENT)

@@ -13,11 +13,12 @@ from typing import Final
 from tabmuxd.events.changes import Changes
 from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.lease import Lease, LeaseTerms
+from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.names import session_of
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.session import CompletionEvidence, Session, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab, TabState
+from tabmuxd.tabs import lease_records, lease_rules
 
 _LEASE_MARGIN: Final = timedelta(minutes=1)
 
@@ -58,7 +59,8 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
         raise refuse(
             Reason.TAB_BUSY, f"{tab.name} serves {tab.session}; nothing was done.", tab=tab.name, session=tab.session
         )
-    held = changes.lease_on(tab.name)
+    lease_records.expire(changes)
+    held = changes.holder(tab)
     if held is None:
         held = changes.record(
             Lease(
@@ -66,19 +68,33 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
                 tab=tab.name,
                 terms=LeaseTerms(ttl=open_turn.expire_time - now + _LEASE_MARGIN),
                 expire_time=open_turn.expire_time + _LEASE_MARGIN,
-                fencing_token=changes.last_fencing_token(tab.name) + 1,
+                fencing_token=lease_records.next_token(changes, tab),
                 create_time=now,
                 session=session.name,
             ),
             ChangeCause.CLIENT,
         )
     elif held.session != session.name:
-        raise refuse(
-            Reason.LEASE_HELD, f"{tab.name} is held by {held.name}; nothing was typed.", tab=tab.name, lease=held.name
-        )
+        raise lease_rules.is_held(tab.name, held, now)
     if session.tab != tab.name:
         changes.record(replace(session, tab=tab.name), ChangeCause.CLIENT)
     return replace(tab, session=session.name, lease=held.name, last_active_time=now)
+
+
+def take_tab(changes: Changes, turn: str, lease_name: str) -> None:
+    """Bind the tab that the turn's session has, if it can be used, so that nobody else drives it meanwhile."""
+    tab = usable_tab(changes, session_of(turn))
+    if tab is not None:
+        bound = bind(changes, turn, tab, lease_name)
+        if (bound.session, bound.lease) != (tab.session, tab.lease):
+            changes.record(bound, ChangeCause.CLIENT)
+
+
+def may_prompt(changes: Changes, session: Session) -> Refused | None:
+    """Whether no client's lease holds the tab of the session that a prompt is sent in."""
+    tab = changes.tab(session.tab) if session.tab else None
+    held = lease_records.holder(changes, tab) if tab else None
+    return lease_rules.is_held(session.tab, held, changes.now) if held and not held.session else None
 
 
 def submit(changes: Changes, name: str, tab: str, baseline: tuple[str, ...]) -> Turn:
@@ -90,7 +106,8 @@ def submit(changes: Changes, name: str, tab: str, baseline: tuple[str, ...]) -> 
     if turn.state is not TurnState.PENDING:
         raise refuse(Reason.SUBMIT_UNCONFIRMED, f"{name} was submitted before; it is not submitted again.", turn=name)
     session = changes.session(session_of(name))
-    held = changes.lease_on(tab)
+    bound = changes.tab(tab)
+    held = changes.holder(bound) if bound else None
     if session is None or session.tab != tab or held is None or held.session != session.name:
         raise TabLost(tab)
     return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
@@ -159,10 +176,10 @@ def _free(changes: Changes, session: Session, cause: ChangeCause) -> None:
     tab = changes.tab(session.tab) if session.tab else None
     if tab is None:
         return
-    lease = changes.lease_on(tab.name)
+    lease = changes.holder(tab)
     if lease is None or lease.session != session.name:
         return
-    changes.record(replace(lease, end_time=changes.now), cause)
+    lease_records.end(changes, lease, LeaseEnd.RELEASED, cause, besides=tab.name)
     if not tab.ended:
         changes.record(replace(tab, lease="", last_active_time=changes.now), cause)
 

@@ -12,7 +12,6 @@ from typing import Final, TypeVar, assert_never
 import structlog
 
 from tabmuxd.cdp.errors import CdpError
-from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
@@ -167,16 +166,9 @@ class TurnRunner:
             )
             return await self._around.tabs.wait_for_page(opened.tab.name, timeout=_FALLBACK)
 
-        def take(changes: Changes) -> None:
-            tab = records.usable_tab(changes, session.name)
-            if tab is not None:
-                bound = records.bind(changes, self.name, tab, lease)
-                if (bound.session, bound.lease) != (tab.session, tab.lease):
-                    changes.record(bound, ChangeCause.CLIENT)
-
         # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
         async with self._around.tabs.turn(record.name):
-            await self._around.log.change(take)
+            await self._around.log.change(lambda changes: records.take_tab(changes, self.name, lease))
         return await self._around.tabs.wait_for_page(record.name, timeout=_FALLBACK)
 
     async def _type(self, chat: ChatPage, prompt: str) -> tuple[tuple[str, ...], int]:

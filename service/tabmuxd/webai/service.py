@@ -129,7 +129,17 @@ class WebAi:
             raise invalid_field("prompt", f"{descriptor.id} takes at most {limit} characters", limit=limit)
         timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
         name = turn_name(order.session, new_id(self._random))
-        turn = await self._log.change(lambda changes: _insert_turn(changes, caller, order, name, timeout))
+        lease = self._tabs.leases.new_name()
+
+        def decide(changes: Changes) -> Turn:
+            turn = _insert_turn(changes, caller, order, name, timeout)
+            if free and turn.name == name:
+                records.take_tab(changes, name, lease)
+            return turn
+
+        # Where a call is at work on the session's tab, the runner waits for its turn there.
+        async with self._tabs.if_free(session.tab) as free:
+            turn = await self._log.change(decide)
         if not turn.ended and turn.name not in self._running and turn.name not in self._cancelling:
             self._start(turn)
         return turn
@@ -305,6 +315,8 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
             session=session.name,
             turn=session.open_turn,
         )
+    if refused := records.may_prompt(changes, session):
+        raise refused
     turn = changes.record(
         Turn(
             name=name,

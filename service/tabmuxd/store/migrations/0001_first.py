@@ -15,7 +15,7 @@ _TEXTS = {
         "owner opener target_id uri title group labels session lease health? dialog? shared_with left_at marker "
         "id parent"
     ),
-    "leases": "tab terms session owner id parent",
+    "leases": "tab terms session owner request_id id parent",
     "sessions": (
         "provider descriptor_version owner browser tab conversation_uri open_turn labels last_turn title "
         "new_tab_group id parent"
@@ -29,7 +29,7 @@ _INTEGERS = {
     "browsers": "state ownership headless generation revision update_time? ended",
     "tabs": (
         "state origin create_time last_active_time generation pinned dialog_policy pooled front "
-        "recovery_count close_cause close_time? browser_generation revision update_time? ended"
+        "recovery_count close_cause close_time? browser_generation close_owed revision update_time? ended"
     ),
     "leases": "expire_time fencing_token create_time end_time? end_cause revision update_time? ended",
     "sessions": (
