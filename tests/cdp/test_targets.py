@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tabmuxd.cdp.connection import Connection
 from tabmuxd.cdp.errors import CallTimeout, CdpError, ConnectionLost, ProtocolError, TargetGone
-from tabmuxd.cdp.targets import TargetInfo, Targets, TargetSession, counts, only_active, target_info
+from tabmuxd.cdp.targets import TargetInfo, Targets, TargetSession, counts, only_active, paired, target_info
 
 from tests.cdp.browsers import RunningChromium
 from tests.cdp.scripted import Peer, scripted_endpoint
@@ -122,6 +122,27 @@ def test_only_active(active: list[bool | None], front: str | None) -> None:
         for n, value in enumerate(active)
     ]
     assert only_active(tabs) == front
+
+
+def _tab(tab_id: str, title: str) -> dict[str, Any]:
+    return {"targetId": tab_id, "type": "tab", "title": title, "url": "http://a/"}
+
+
+@pytest.mark.parametrize(
+    ("tabs", "pages", "known", "pairs"),
+    [
+        ({"t1": "A", "t2": "B"}, {"p1": "A", "p2": "B"}, {}, {"t1": "p1", "t2": "p2"}),
+        ({"t1": "A", "t2": "A"}, {"p1": "A", "p2": "A"}, {}, {}),
+        ({"t1": "A", "t2": "A"}, {"p1": "A", "p2": "A"}, {"t1": "p2"}, {"t1": "p2", "t2": "p1"}),
+        ({"t1": "A"}, {"p1": "B"}, {"t1": "p1", "t9": "p9"}, {"t1": "p1"}),
+        ({"t1": "A"}, {"p2": "A"}, {"t1": "p1"}, {"t1": "p2"}),
+    ],
+)
+def test_paired(tabs: dict[str, str], pages: dict[str, str], known: dict[str, str], pairs: dict[str, str]) -> None:
+    """A tab shows the page that alone has its title and address, or that was found to be its before (O-31, O-33)."""
+    raw_tabs = [_tab(tab_id, title) for tab_id, title in tabs.items()]
+    raw_pages = [raw(page_id) | {"title": title} for page_id, title in pages.items()]
+    assert paired(raw_tabs, raw_pages, known) == pairs
 
 
 async def test_events() -> None:
@@ -263,7 +284,7 @@ async def test_zero_pages(browser: Browser) -> None:
     """A browser without pages is a valid one (TAB-17), and a page can be opened in it."""
     _, targets, heard = browser
     assert (dict(targets.pages), await targets.fresh(timeout=LONG)) == ({}, {})
-    assert await targets.front(timeout=LONG) is None
+    assert await targets.front(may_attach=targets.pages.__contains__, timeout=LONG) is None
     target_id, session = await opened(targets)
     assert await value(session, "1 + 1") == 2
     assert heard.told[0] == ("created", target_id)
@@ -365,15 +386,21 @@ async def test_front(browser: Browser) -> None:
     connection, targets, _ = browser
     first = await targets.create("about:blank", timeout=LONG)
     second = await targets.create("about:blank", timeout=LONG)
-    fronts = [await targets.front(timeout=LONG)]
+    fronts = [await targets.front(may_attach=targets.pages.__contains__, timeout=LONG)]
     for target_id in (second, first, second):
         await targets.activate(target_id, timeout=LONG)
-        fronts.append(await targets.front(timeout=LONG))
+        fronts.append(await targets.front(may_attach=targets.pages.__contains__, timeout=LONG))
     assert fronts == [first, second, first, second]
+    uncertain = await targets.front(may_attach=lambda _: False, timeout=LONG)
+    assert uncertain == second  # both are known by now
+    third = await targets.create("about:blank", timeout=LONG)
+    await targets.activate(third, timeout=LONG)
+    assert await targets.front(may_attach=lambda _: False, timeout=LONG) == third  # the only one left
+    await targets.close(third, timeout=LONG)
     await targets.close(second, timeout=LONG)
-    assert await targets.front(timeout=LONG) == first
+    assert await targets.front(may_attach=targets.pages.__contains__, timeout=LONG) == first
     await targets.create("about:blank", new_window=True, timeout=LONG)
-    assert await targets.front(timeout=LONG) is None
+    assert await targets.front(may_attach=targets.pages.__contains__, timeout=LONG) is None
     assert connection.statistics().sessions == 0
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tabmuxd.resources.errors import Refused
-from tabmuxd.tabs.addresses import BLANK, check_address, is_marker, marker_address
+from tabmuxd.tabs.addresses import BLANK, check_address, check_adopted, is_marker, marker_address
 
 _SCHEME = "scheme-http-https-data"
 _CONTROL = "no-control-characters"
@@ -104,6 +104,34 @@ def test_refusal_is_silent() -> None:
     refused = raised.value
     assert refused.metadata == {"field": "uri", "host": "example.com", "rule": _SCHEME}
     assert not [word for word in ("pa55", "s3cret", "t0p") if word in refused.message]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://example.com/a", "http://127.0.0.1/", "data:text/html,x", "blob:https://example.com/1", "about:blank",
+        "about:blank#x", "",
+    ],
+)  # fmt: skip
+def test_adopted(uri: str) -> None:
+    """A page of the web, or a blank one, may be adopted (O-33)."""
+    check_adopted(uri, "front")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "chrome://newtab/", "chrome-error://chromewebdata/", "chrome-extension://abc/x.html", "file:///etc/passwd",
+        "devtools://devtools/bundled/inspector.html", "FILE:///etc/passwd", "view-source:https://example.com/",
+        "javascript:alert(1)", "about:srcdoc",
+    ],
+)  # fmt: skip
+def test_not_adopted(uri: str) -> None:
+    """Pages of the browser itself and of the file system are not adopted, and their address is not told (SEC-04)."""
+    with pytest.raises(Refused) as caught:
+        check_adopted(uri, "front")
+    assert caught.value.metadata == {"field": "front", "host": "", "rule": "scheme-http-https-data"}
+    assert uri not in caught.value.message
 
 
 @given(st.text(max_size=60))

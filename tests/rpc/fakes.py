@@ -23,6 +23,7 @@ from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCount
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.orders import (
+    AdoptOrder,
     ClosedTab,
     LeaseOrder,
     NavigationOrder,
@@ -130,6 +131,10 @@ class FakeTabs:
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
         await self.below.asked("create", caller.name, order)
         return self.opened
+
+    async def adopt(self, caller: Principal, order: AdoptOrder) -> Tab:
+        await self.below.asked("adopt", caller.name, order)
+        return TAB
 
     async def get(self, name: str) -> Tab:
         await self.below.asked("get", name)

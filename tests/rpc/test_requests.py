@@ -19,6 +19,7 @@ from tabmuxd.resources.errors import NotBuilt, Reason, Refused
 from tabmuxd.resources.event import EventKind, Progress
 from tabmuxd.resources.lease import LeaseTerms
 from tabmuxd.resources.orders import (
+    AdoptOrder,
     LeaseOrder,
     NavigationOrder,
     PromptOrder,
@@ -48,6 +49,7 @@ def _any(kind: Callable[..., Message]) -> Callable[..., Message]:
 
 CONVERT: dict[type[Message], Callable[..., object]] = {
     tab_pb.CreateTabRequest: tab_requests.tab_order,
+    tab_pb.AdoptTabRequest: tab_requests.adopt_order,
     tab_pb.UpdateTabRequest: tab_requests.tab_update,
     tab_pb.NavigateTabRequest: tab_requests.navigation_order,
     tab_pb.ListTabsRequest: tab_requests.tab_filter,
@@ -68,6 +70,7 @@ CONVERT: dict[type[Message], Callable[..., object]] = {
 
 # Of any arguments, since the tables also hold wrong ones.
 create = _any(tab_pb.CreateTabRequest)
+adopt = _any(tab_pb.AdoptTabRequest)
 update = _any(partial(_any(tab_pb.UpdateTabRequest), name=TAB, pinned=True))
 navigate = _any(partial(_any(tab_pb.NavigateTabRequest), name=TAB, uri="https://e.com/"))
 acquire = _any(partial(_any(tab_pb.AcquireLeaseRequest), tab=TAB))
@@ -123,6 +126,12 @@ INVALID: list[tuple[Message, str, str | None]] = [
     (create(from_pool=True), "group", None),
     (create(lease_terms=lease_pb2.LeaseTerms(ttl=NEGATIVE)), "lease_terms.ttl", None),
     (create(lease_terms=lease_pb2.LeaseTerms(holder="h" * 64)), "lease_terms.holder", "63"),
+    (adopt(), "target_id", None),
+    (adopt(target_id="T" * 65), "target_id", "64"),
+    (adopt(target_id="T", front=True), "front", None),
+    (adopt(front=True, parent="browsers/-"), "parent", None),
+    (adopt(front=True, group="No"), "group", None),
+    (adopt(front=True, labels={"k": ""}), "labels", "63"),
     (tab_pb.UpdateTabRequest(name=TAB), "update", None),
     (tab_pb.UpdateTabRequest(name=TAB, expected_revision=3), "update", None),
     (update(expected_revision=-1), "expected_revision", None),
@@ -279,6 +288,11 @@ ORDERS: list[tuple[Message, object]] = [
             ),
         ),
     ),
+    (
+        adopt(parent="browsers/main", target_id="T", group="g", labels={"a": "1"}),
+        AdoptOrder("browsers/main", "T", group="g", labels={"a": "1"}),
+    ),
+    (adopt(front=True), AdoptOrder(front=True)),
     (
         update(name="browsers/-/tabs/k3v9x2m7qd", group="", labels={"a": "", "b": "2"}, share_with=["alice", "alice"]),
         TabUpdate(

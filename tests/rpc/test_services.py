@@ -21,6 +21,7 @@ from tabmuxd.events.watch import Start
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.lease import LeaseTerms
 from tabmuxd.resources.orders import (
+    AdoptOrder,
     LeaseOrder,
     NavigationOrder,
     OpenedTab,
@@ -86,6 +87,11 @@ CASES: dict[str, Case] = {
         [
             tab_pb.CreateTabResponse(tab=wire.tab_message(TAB), navigation=wire.navigation_message(NAVIGATION)),
         ],
+    ),
+    "AdoptTab": (
+        tab_pb.AdoptTabRequest(front=True, group="g"),
+        [("adopt", "local", AdoptOrder(front=True, group="g"))],
+        [tab_pb.AdoptTabResponse(tab=wire.tab_message(TAB))],
     ),
     "GetTab": (
         tab_pb.GetTabRequest(name=TAB.name),

@@ -184,27 +184,30 @@ class Targets:
             if self._closing.get(target_id) is gone:
                 del self._closing[target_id]
 
-    async def front(self, *, timeout: float) -> str | None:
+    async def front(self, *, may_attach: Callable[[str], bool] | None, timeout: float) -> str | None:
         """Target id of the page that is certainly in front; None where that is not certain.
 
-        It is not with several windows, nor where this build of Chrome does not say which tab is active.
+        It is not with several windows, nor where this build of Chrome does not say which tab is active. Chrome tells
+        which page a tab shows only to a session of the tab, which attaches to that page for a moment: so it is told by
+        title and address where no other page has both, and else asked for only if all pages that it may be pass
+        `may_attach` (None: any may be attached to).
         """
         deadline = asyncio.get_running_loop().time() + timeout
-        tabs = await self._list(_ONLY_TABS, timeout)
-        self._page_of_tab = {
-            tab_id: page_id
-            for tab_id, page_id in self._page_of_tab.items()
-            if page_id in self._pages and any(tab.get("targetId") == tab_id for tab in tabs)
-        }
+        listed = await self._list([*_ONLY_TABS, *_ONLY_PAGES], timeout)
+        tabs = [raw for raw in listed if raw.get("type") == "tab"]
+        pages = [raw for raw in listed if raw.get("type") == "page" and not raw.get("subtype")]
+        self._page_of_tab = paired(tabs, pages, self._page_of_tab)
         tab_id = only_active(tabs)
         if tab_id is None:
             return None
-        if tab_id not in self._page_of_tab:
-            page_id = await self._find_page(tab_id, deadline)
-            if page_id not in self._pages:
+        page_id = self._page_of_tab.get(tab_id)
+        if page_id is None:
+            candidates = unpaired_like(tab_id, tabs, pages, self._page_of_tab)
+            if not candidates or not (may_attach is None or all(map(may_attach, candidates))):
                 return None
+            page_id = await self._find_page(tab_id, deadline)
             self._page_of_tab[tab_id] = page_id
-        return self._page_of_tab[tab_id]
+        return page_id if page_id in self._pages else None
 
     async def _find_page(self, tab_id: str, deadline: float) -> str:
         """Target id of the page shown in a tab, empty where there is none; Chrome tells it only to a session."""
@@ -312,3 +315,28 @@ def only_active(tabs: list[dict[str, Any]]) -> str | None:
     """Id of the one tab that is active in its window; None where none is, or several are."""
     active = [str(tab["targetId"]) for tab in tabs if tab.get("embedderData", {}).get("tabActive") is True]
     return active[0] if len(active) == 1 else None
+
+
+def paired(tabs: list[dict[str, Any]], pages: list[dict[str, Any]], known: Mapping[str, str]) -> dict[str, str]:
+    """Page id by tab id: the pairs that were known and are there still, and those that alone have title and address."""
+    page_ids = {str(page["targetId"]) for page in pages}
+    tab_ids = {str(tab["targetId"]) for tab in tabs}
+    pairs = {tab_id: page_id for tab_id, page_id in known.items() if tab_id in tab_ids and page_id in page_ids}
+    for tab_id in tab_ids - pairs.keys():
+        like = unpaired_like(tab_id, tabs, pages, pairs)
+        if len(like) == 1:
+            pairs[tab_id] = like[0]
+    return pairs
+
+
+def unpaired_like(
+    tab_id: str, tabs: list[dict[str, Any]], pages: list[dict[str, Any]], pairs: Mapping[str, str]
+) -> list[str]:
+    """Ids of the pages that this tab may show: with its title and address, and shown by no other tab that is known."""
+    looks = {(tab.get("title"), tab.get("url")) for tab in tabs if tab["targetId"] == tab_id}
+    taken = set(pairs.values())
+    return [
+        str(page["targetId"])
+        for page in pages
+        if (page.get("title"), page.get("url")) in looks and page["targetId"] not in taken
+    ]

@@ -89,6 +89,17 @@ class ClosedTab:
 
 
 @dataclass(frozen=True, slots=True)
+class AdoptOrder:
+    """`AdoptTab`: the page of a target, or the one in `front`; `browser` is empty for the first one configured."""
+
+    browser: str = ""
+    target_id: str = ""
+    front: bool = False
+    group: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
 class NavigationOrder:
     """`NavigateTab`; an `expected_generation` of 0 means any."""
 

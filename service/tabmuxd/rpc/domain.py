@@ -14,6 +14,7 @@ from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import (
+    AdoptOrder,
     ClosedTab,
     LeaseOrder,
     NavigationOrder,
@@ -89,6 +90,10 @@ class Tabs(Protocol):
 
     async def create(self, caller: Principal, order: TabOrder) -> OpenedTab:
         """Open a tab."""
+        ...
+
+    async def adopt(self, caller: Principal, order: AdoptOrder) -> Tab:
+        """Take over a foreign page."""
         ...
 
     async def get(self, name: str) -> Tab:

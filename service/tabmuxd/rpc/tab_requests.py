@@ -12,13 +12,14 @@ from tabmux.v1 import tab_service_pb2 as pb
 
 from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_principal
-from tabmuxd.resources.orders import NavigationOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
+from tabmuxd.resources.orders import AdoptOrder, NavigationOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.deadlines import time_left
 from tabmuxd.rpc.lease_requests import lease_terms
 
 MAX_SHARED: Final = 16
+MAX_TARGET_CHARACTERS: Final = 64
 _DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
 _LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
 _MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
@@ -46,6 +47,25 @@ def tab_order(request: pb.CreateTabRequest) -> TabOrder:
     if request.from_pool and not request.group:
         raise invalid_field("group", "must be set with from_pool")
     return order
+
+
+def adopt_order(request: pb.AdoptTabRequest) -> AdoptOrder:
+    """`AdoptTab`; either a target or the front must be named."""
+    if request.target_id and request.front:
+        raise invalid_field("front", "must not be set with target_id")
+    if not request.target_id and not request.front:
+        raise invalid_field("target_id", "must be set, unless front is")
+    if len(request.target_id) > MAX_TARGET_CHARACTERS:
+        raise invalid_field(
+            "target_id", f"must have at most {MAX_TARGET_CHARACTERS} characters", limit=MAX_TARGET_CHARACTERS
+        )
+    return AdoptOrder(
+        browser=fields.first_browser("parent", request.parent),
+        target_id=request.target_id,
+        front=request.front,
+        group=fields.group("group", request.group),
+        labels=fields.new_labels("labels", request.labels),
+    )
 
 
 def tab_update(request: pb.UpdateTabRequest) -> TabUpdate:

@@ -66,6 +66,11 @@ class TabService:
             navigation=None if opened.navigation is None else navigation_message(opened.navigation),
         )
 
+    async def AdoptTab(self, request: pb.AdoptTabRequest, caller: Principal) -> pb.AdoptTabResponse:
+        """Take over a foreign page, as it is."""
+        tab = await self._tabs.adopt(caller, tab_requests.adopt_order(request))
+        return pb.AdoptTabResponse(tab=tab_message(tab))
+
     async def GetTab(self, request: pb.GetTabRequest, caller: Principal) -> pb.GetTabResponse:
         """Get a tab, closed ones too."""
         tab = await self._tabs.get(fields.tab_name("name", request.name))

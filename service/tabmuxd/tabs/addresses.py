@@ -9,6 +9,8 @@ from tabmuxd.resources.names import id_of
 
 BLANK = "about:blank"
 _SCHEMES = frozenset({"http", "https", "data"})
+# What a page of the web makes for itself, beside where a tab may be sent.
+_ADOPTED_SCHEMES = _SCHEMES | {"blob"}
 _MARKER = f"{BLANK}#tabmux-"
 MAX_ADDRESS_BYTES = 8192
 _BLANK_CHARACTER = 0x20
@@ -33,6 +35,19 @@ def check_address(uri: str, field: str = "uri") -> str:
         host=_host(uri),
         rule=rule,
     )
+
+
+def check_adopted(uri: str, field: str) -> None:
+    """Raise URI_NOT_ALLOWED, without the address, unless a page that is at `uri` may become a tab."""
+    scheme = uri.partition(":")[0].lower()
+    if uri and scheme not in _ADOPTED_SCHEMES and uri.partition("#")[0] != BLANK:
+        raise refuse(
+            Reason.URI_NOT_ALLOWED,
+            f"{field}: a page at such an address cannot be a tab; it stays as it is, somebody else's.",
+            field=field,
+            host="",
+            rule="scheme-http-https-data",
+        )
 
 
 def _broken_rule(uri: str) -> str | None:

@@ -124,10 +124,14 @@ class BrowserHost:
                 raise faults.unresponsive(tab)
             await asyncio.wait({self._moved}, timeout=left)
 
-    async def front(self) -> str | None:
-        """Target id of the page that is certainly in front; None where that is not certain. BROWSER_UNREACHABLE."""
+    async def front(self, *, adopting: bool = False) -> str | None:
+        """Target id of the page that is certainly in front; None where that is not certain. BROWSER_UNREACHABLE.
+
+        Foreign pages are attached to for it only where the page in front is about to be adopted (`adopting`).
+        """
+        may_attach = None if adopting else self._owners.__contains__
         try:
-            return await self.connected().front(timeout=COMMAND_TIMEOUT)
+            return await self.connected().front(may_attach=may_attach, timeout=COMMAND_TIMEOUT)
         except CdpError as error:
             raise faults.unreachable(self.name) from error
 
@@ -136,6 +140,15 @@ class BrowserHost:
     def own(self, target_id: str, tab: str) -> None:
         """From now on this target is the one behind the tab."""
         self._owners.own(target_id, tab)
+
+    def disown(self, target_id: str, tab: str) -> None:
+        """It was not after all."""
+        self._owners.disown(target_id, tab)
+
+    def tab_behind(self, target_id: str) -> str:
+        """Name of the tab that this target is behind; empty for a foreign page, or none. BROWSER_UNREACHABLE."""
+        info = self.connected().pages.get(target_id)
+        return "" if info is None else self._owners.tab_behind(info)
 
     def hold(self, page: Page) -> None:
         """The page is prepared: calls may act on it."""

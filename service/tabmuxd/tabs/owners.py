@@ -71,12 +71,17 @@ class Owners:
 
     def foreign(self, pages: Iterable[TargetInfo]) -> list[str]:
         """Target ids of those pages that are not ours, sorted."""
-        markers = {
-            marker_address(tab.name, tab.marker)
-            for tab in self._log.live.tabs.values()
-            if tab.state is TabState.OPENING
-        }
+        markers = self._markers()
         return sorted(info.target_id for info in pages if info.target_id not in self._tabs and info.uri not in markers)
+
+    def tab_behind(self, info: TargetInfo) -> str:
+        """Name of the tab of ours that this page is behind, also by its marker address; empty for a foreign one."""
+        return self._tabs.get(info.target_id) or ("" if info.opener_id else self._markers().get(info.uri, ""))
+
+    def _markers(self) -> dict[str, str]:
+        """Name by marker address of the tabs whose targets may not be known yet."""
+        tabs = (tab for tab in self._log.live.tabs.values() if tab.state is TabState.OPENING and tab.marker)
+        return {marker_address(tab.name, tab.marker): tab.name for tab in tabs}
 
     def _may_open(self, tab: str) -> bool:
         """Whether what the tab's page opens is ours; one that has no row yet, or none any more, is not adopted."""

@@ -15,13 +15,23 @@ from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes
-from tabmuxd.resources.orders import ClosedTab, NavigationOrder, OpenedTab, TabFilter, TabOrder, TabsOrder, TabUpdate
+from tabmuxd.resources.orders import (
+    AdoptOrder,
+    ClosedTab,
+    NavigationOrder,
+    OpenedTab,
+    TabFilter,
+    TabOrder,
+    TabsOrder,
+    TabUpdate,
+)
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.tab import CloseCause, Navigation, Tab, TabState
 from tabmuxd.tabs import endings, faults, keeping, rules
 from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
+from tabmuxd.tabs.adopting import Adoption
 from tabmuxd.tabs.clearing import Clearing
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lease_records import claim, driven, fence, grant, holder
@@ -54,6 +64,7 @@ class Tabs:
         self._lines = Lines()
         self._rights = Rights(log, clock)
         self.clearing = Clearing(hosts, log, self._lines, clock)
+        self._adoption = Adoption(hosts, log, tasks, random)
         self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
         self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock)
 
@@ -120,6 +131,10 @@ class Tabs:
         Cancelled, nothing is left of it.
         """
         return await self._open_for(owner, order, ready, keep=False)
+
+    async def adopt(self, caller: Principal, order: AdoptOrder) -> Tab:
+        """Take over a foreign page for the caller, as it is; as `Adoption.adopt`."""
+        return await self._adoption.adopt(caller, order)
 
     async def _open_for(self, owner: str, order: TabOrder, ready: Ready, *, keep: bool) -> OpenedTab:
         """Open a tab, and bring it to the front if that was asked; `front` tells whether it is there."""
@@ -189,12 +204,11 @@ class Tabs:
     async def _bring_to_front(self, tab: Tab, right: Right | None) -> Tab:
         host = self._hosts.of(tab.name)
         page = await host.page(tab.name, timeout=_PAGE_WAIT)
-        targets = host.connected()
         try:
-            await targets.activate(page.session.target_id, timeout=COMMAND_TIMEOUT)
-            front = await targets.front(timeout=COMMAND_TIMEOUT)
+            await host.connected().activate(page.session.target_id, timeout=COMMAND_TIMEOUT)
         except CdpError as error:
             raise faults.of_look(error, tab.name, host.name) from error
+        front = await host.front()
         return await self._log.change(lambda changes: _record_front(changes, tab, front, right))
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:

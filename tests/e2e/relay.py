@@ -1,0 +1,88 @@
+"""A relay between a server and somebody's browser that writes down every DevTools command the server sends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command as it was sent: to a target by its session or its id, or to the browser itself (empty)."""
+
+    method: str
+    target_id: str
+
+
+class Relay:
+    """What passed so far; `uri` is where the server finds the browser."""
+
+    def __init__(self, upstream: str) -> None:
+        """`upstream` is the DevTools address of the browser."""
+        self.uri = ""
+        self.commands: list[Command] = []
+        self._upstream = upstream
+        self._targets: dict[str, str] = {}
+
+    def methods_to(self, target_id: str) -> list[str]:
+        """Commands that named this target, or a session of it, in order."""
+        return [command.method for command in self.commands if command.target_id == target_id]
+
+    def count(self, method: str) -> int:
+        """How often a command was sent."""
+        return sum(command.method == method for command in self.commands)
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        """Pass everything on, both ways, until either end is gone."""
+        near = web.WebSocketResponse(max_msg_size=0)
+        await near.prepare(request)
+        async with aiohttp.ClientSession() as http, http.ws_connect(self._upstream, max_msg_size=0) as far:
+            ways = [asyncio.ensure_future(self._up(near, far)), asyncio.ensure_future(self._down(far, near))]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+        return near
+
+    async def _up(self, near: web.WebSocketResponse, far: aiohttp.ClientWebSocketResponse) -> None:
+        async for message in near:
+            self._write_down(json.loads(message.data))
+            await far.send_str(message.data)
+
+    async def _down(self, far: aiohttp.ClientWebSocketResponse, near: web.WebSocketResponse) -> None:
+        async for message in far:
+            told = json.loads(message.data)
+            if told.get("method") == "Target.attachedToTarget":
+                self._targets[told["params"]["sessionId"]] = told["params"]["targetInfo"]["targetId"]
+            await near.send_str(message.data)
+
+    def _write_down(self, sent: dict[str, Any]) -> None:
+        params = sent.get("params", {})
+        session = sent.get("sessionId") or params.get("sessionId", "")
+        target_id = params.get("targetId") or self._targets.get(session, "")
+        self.commands.append(Command(sent["method"], target_id))
+
+
+@contextlib.asynccontextmanager
+async def relaying(upstream: str) -> AsyncGenerator[Relay]:
+    """A relay to the browser at this DevTools address."""
+    relay = Relay(upstream)
+    application = web.Application()
+    application.router.add_get("/{path:.*}", relay.serve)
+    runner = web.AppRunner(application, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        relay.uri = f"ws://{host}:{port}/{upstream.partition('://')[2].partition('/')[2]}"
+        yield relay
+    finally:
+        await runner.cleanup()
