@@ -2,9 +2,10 @@
 
 WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, the `press` of the send button, or `created`,
 the target of a tab, or `launch`, the record of the browser's process. The first of a kind counts. `WHAT:WHEN` may be
-`never`. Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for, and
-`--slow-close SECONDS` delays the end of each target; `--lose WORD` ends the connection to the browser right after the
-first command with this word in its method or parameters was carried out, and its answer is lost.
+`never`. Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for;
+`--slow-close SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab
+is made to tell; `--lose WORD` ends the connection to the browser right after the first command with this word in its
+method or parameters was carried out, and its answer is lost.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tabmuxd.cdp.errors import ConnectionLost
 from tabmuxd.cdp.targets import Targets
 from tabmuxd.store.database import Store
 from tabmuxd.store.transaction import Batch, Transaction
+from tabmuxd.tabs.page import Page
 from tabmuxd.webai.chat_page import ChatPage
 from tabmuxd.webai.providers import descriptor
 
@@ -51,10 +53,15 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
 
 
 def crashing(
-    moment: str = "never", *, commit_wait: float = 0, slow_close: float = 0, lose: str = ""
+    moment: str = "never",
+    *,
+    commit_wait: float = 0,
+    slow_close: float = 0,
+    slow_prepare: float = 0,
+    lose: str = "",
 ) -> tuple[str, ...]:
     """Command of a server that is killed at this moment; 0 leaves a time as it is, and no word loses nothing."""
-    options = {"--commit-wait": commit_wait, "--slow-close": slow_close, "--lose": lose}
+    options = {"--commit-wait": commit_wait, "--slow-close": slow_close, "--slow-prepare": slow_prepare, "--lose": lose}
     given = [word for name, value in options.items() if value for word in (name, str(value))]
     return (sys.executable, __file__, moment, *given)
 
@@ -141,6 +148,17 @@ def slow_down_close(seconds: float) -> None:
     put_in_place(Targets, "close", closing)
 
 
+def slow_down_prepare(seconds: float) -> None:
+    """Wait for `seconds` before the page of a new tab is made to tell of itself."""
+    prepare = Page.prepare_first
+
+    async def preparing(page: Page) -> None:
+        await asyncio.sleep(seconds)
+        await prepare(page)
+
+    put_in_place(Page, "prepare_first", preparing)
+
+
 def lose_answer(word: str) -> None:
     """End the connection once the first command with this word was carried out."""
     call = Connection.call
@@ -187,6 +205,7 @@ def run(arguments: Sequence[str]) -> None:
     options.add_argument("moment")
     options.add_argument("--commit-wait", type=float)
     options.add_argument("--slow-close", type=float)
+    options.add_argument("--slow-prepare", type=float)
     options.add_argument("--lose")
     at = arguments.index("serve")
     given = options.parse_args(arguments[:at])
@@ -195,6 +214,8 @@ def run(arguments: Sequence[str]) -> None:
         shorten_commit_wait(given.commit_wait)
     if given.slow_close:
         slow_down_close(given.slow_close)
+    if given.slow_prepare:
+        slow_down_prepare(given.slow_prepare)
     if given.lose:
         lose_answer(given.lose)
     main(arguments[at:])

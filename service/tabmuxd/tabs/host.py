@@ -188,7 +188,7 @@ class BrowserHost:
         """
         running = self._closing.get(tab.name)
         if running is None:
-            running = self._tasks.spawn(self._close(tab, cause, why), f"close {tab.name}")
+            running = self._tasks.spawn(self._close(tab, cause, why), f"close {tab.name}", awaited=True)
             self._closing[tab.name] = running
             running.add_done_callback(lambda _task: self._closing.pop(tab.name, None))
         return await asyncio.shield(running)
@@ -316,9 +316,11 @@ class BrowserHost:
         else:
             await page.session.detach()
 
-    async def _end_quietly(self, tab: Tab) -> None:
+    async def _end_quietly(
+        self, tab: Tab, cause: CloseCause = CloseCause.CLIENT, why: ChangeCause = ChangeCause.CLIENT
+    ) -> None:
         try:
-            await self.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+            await self.close(tab, cause, why)
         except Exception as error:  # noqa: BLE001 - the row stays, and the next connect tries again
             _log.warning("unfinished tab not closed", tab=tab.name, error=type(error).__name__)
 
@@ -394,12 +396,17 @@ class BrowserHost:
             self._tasks.spawn(self._record_gone(tab, state, why), f"{state.name} {tab}")
 
     async def _record_gone(self, name: str, state: TabState, why: ChangeCause) -> None:
-        def decide(changes: Changes) -> None:
+        def decide(changes: Changes) -> Tab | None:
             tab = changes.tab(name)
-            if tab is not None:
-                endings.lose_page(changes, tab, state, why, self.served)
+            if tab is None or (tab.state is TabState.OPENING and state is TabState.CRASHED):
+                return tab
+            endings.lose_page(changes, tab, state, why, self.served)
+            return None
 
-        await self._log.change(decide)
+        opening = await self._log.change(decide)
+        if opening is not None:
+            # What has crashed is still a target, so it has to go before its row ends.
+            await self._end_quietly(opening, CloseCause.OUTSIDE, why)
 
     def _let_go(self, tab: str, cause: str) -> None:
         page = self.pages.pop(tab, None)
