@@ -1,10 +1,11 @@
 # The commands of the README. Each works from a fresh clone; what they need goes to .venv.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check generate bench clean
+.PHONY: help setup demo test chaos check generate bench clean
 
 help:
 	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
 	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
+	@echo "make chaos           play long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
 	@echo "make check           run all static checks"
 	@echo "make generate        write the code of the contract anew"
 	@echo "make bench [B=name]  run all benchmarks, or benchmarks/name.py"
@@ -18,6 +19,11 @@ demo: setup
 
 test:
 	@scripts/test $(ARGS)
+
+# One round after another, so that each has the machine to itself.
+chaos:
+	@TABMUX_CHAOS_ROUNDS="$(or $(ROUNDS),20)" TABMUX_CHAOS_OPERATIONS="$(or $(OPERATIONS),500)" TABMUX_CHAOS_CLIENTS=8 \
+		TABMUX_CHAOS_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/chaos
 
 check:
 	@scripts/check

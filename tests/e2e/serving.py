@@ -40,6 +40,8 @@ LIMIT: Final = 20.0
 """Seconds that anything awaited here may take; generous, since the machine is shared."""
 
 _TABMUXD: Final = (sys.executable, "-m", "tabmuxd")
+# By default a channel whose server was away looks for it after one second, then ever more rarely.
+_QUICK_RECONNECT: Final = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500))
 _ENDED_STATES: Final = (Turn.STATE_SUCCEEDED, Turn.STATE_FAILED, Turn.STATE_CANCELLED)
 
 
@@ -220,7 +222,7 @@ class Server:
         channel = grpc.aio.insecure_channel(
             f"unix://{self.state_directory / 'tabmuxd.sock'}",
             # Else channels to one address share a connection, and the back-off after a server was killed.
-            options=[("grpc.use_local_subchannel_pool", 1), ("grpc.http2.bdp_probe", 0)],
+            options=[("grpc.use_local_subchannel_pool", 1), ("grpc.http2.bdp_probe", 0), *_QUICK_RECONNECT],
             interceptors=named,
         )
         self._channels.append(channel)
@@ -247,11 +249,13 @@ class Server:
         """The browser and its counts now."""
         return (await self.tabs.GetBrowser(GetBrowserRequest(name=BROWSER), timeout=LIMIT)).browser
 
-    async def when(self, look: Callable[[], Awaitable[T]], reached: Callable[[T], bool]) -> T:
+    async def when(
+        self, look: Callable[[], Awaitable[T]], reached: Callable[[T], bool], *, seconds: float = 2 * LIMIT
+    ) -> T:
         """What `look` gives once it is as asked; looked anew with each event of tabs, and each second."""
         seen: list[T] = []
         try:
-            async with asyncio.timeout(2 * LIMIT), contextlib.aclosing(self._moments()) as moments:
+            async with asyncio.timeout(seconds), contextlib.aclosing(self._moments()) as moments:
                 async for _ in moments:
                     seen[:] = [await look()]
                     if reached(seen[0]):
