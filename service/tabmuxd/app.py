@@ -39,6 +39,8 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _COMPACTION_PERIOD: Final = timedelta(minutes=5)
 _COMPACTION_DEADLINE: Final = timedelta(minutes=4)
+_LOOK_PERIOD: Final = timedelta(seconds=30)
+_LOOK_DEADLINE: Final = timedelta(seconds=29)
 _TIDY_PERIOD: Final = timedelta(seconds=20)
 _EXPIRY_PERIOD: Final = timedelta(seconds=1)
 _EXPIRY_DEADLINE: Final = timedelta(milliseconds=900)
@@ -95,6 +97,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         await stack.enter_async_context(
             Schedule(
                 Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE),
+                Job("look", tabs.recovery.sweep, _LOOK_PERIOD, _LOOK_DEADLINE),
                 Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
                 Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
             )

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,8 @@ from tabmuxd.resources.names import session_of
 from tabmuxd.resources.orders import PromptOrder
 from tabmuxd.resources.session import CompletionEvidence, Session, SessionState, Turn, TurnState
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
-from tabmuxd.tabs import endings
+from tabmuxd.tabs import endings, recovery_rules
+from tabmuxd.tabs.recovery_rules import Attempts
 from tabmuxd.webai import records
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import _insert_turn
@@ -41,6 +43,7 @@ _ENDINGS = st.sampled_from(
         Ending(TurnState.CANCELLED, "4"),
     ]
 )
+_NO_TAB = Tab("browsers/main/tabs/zzzzzzzzzz", TabState.READY, TabOrigin.MANAGED, "local/a", NOW, NOW)
 _LOSSES = st.sampled_from(
     [
         (TabState.LOST, ChangeCause.PERSON),
@@ -134,6 +137,9 @@ class Conversations(RuleBasedStateMachine):
 
         def decide(changes: Changes) -> None:
             tab = records.usable_tab(changes, session_of(name))
+            session = changes.session(session_of(name))
+            if tab is None and session is not None and session.tab:
+                return  # it is being brought back, and the runner waits for that
             if tab is None:
                 new = Tab(tab_name, TabState.READY, TabOrigin.MANAGED, "local/a", changes.now, changes.now)
                 changes.record(records.bind(changes, name, new, lease), ChangeCause.CLIENT)
@@ -171,13 +177,14 @@ class Conversations(RuleBasedStateMachine):
         turn = self._log.live.turns.get(name)
         session = self._log.live.sessions[session_of(name)]
         held = session.tab and self._log.live.lease_on(session.tab)
-        typed_into = "browsers/main/tabs/zzzzzzzzzz" if stale else session.tab
+        tab = self._log.live.tabs.get(session.tab, _NO_TAB)
+        typed_into = replace(tab, generation=tab.generation + 1) if stale else tab
         try:
             self._change(lambda changes: records.submit(changes, name, typed_into, ("k",)))
         except TurnEnded:
             assert turn is None
         except TabLost:
-            assert stale or not held
+            assert stale or not held or tab.state is not TabState.READY
         except Refused as refused:
             assert refused.reason is Reason.SUBMIT_UNCONFIRMED  # noqa: PT017
             assert turn is not None
@@ -234,6 +241,44 @@ class Conversations(RuleBasedStateMachine):
         self._change(lambda changes: endings.lose_page(changes, found, state, why, _served))
         assert pending is None or pending in self._log.live.turns
 
+    @rule(tab=_WHICH, reopened=st.booleans())
+    def come_back(self, tab: int, *, reopened: bool) -> None:
+        """A tab that lost its page gets one again, its own or another; its session knows, its turn goes on (O-112)."""
+        found = self._tab(tab)
+        if found is None or found.state is TabState.READY:
+            return
+        before = self._log.live
+        back = replace(found, state=TabState.READY, generation=found.generation + reopened)
+        after = self._change(lambda changes: endings.come_back(changes, back))
+        assert (after.session, after.lease, after.recovery_count) == (
+            found.session,
+            found.lease,
+            found.recovery_count + 1,
+        )
+        assert self._log.live.turns == before.turns
+        if found.session:
+            session = self._log.live.sessions[found.session]
+            count = before.sessions[found.session].recovery_count + 1
+            assert (session.state, session.recovery_count) == (SessionState.ACTIVE, count)
+
+    @rule(tab=_WHICH)
+    def give_up(self, tab: int) -> None:
+        """A tab is not brought back: its session is parked, a turn that was submitted fails with RECOVERY_FAILED."""
+        found = self._tab(tab)
+        if found is None or found.state is TabState.READY:
+            return
+        turn = self._log.live.sessions[found.session].open_turn if found.session else ""
+        pending = self._pending_on(found)
+        refused = recovery_rules.failed(found, Attempts(), self._now)
+        after = self._change(lambda changes: endings.give_up(changes, found, refused, _served))
+        assert (after.session, after.lease) == ("", "")
+        assert pending is None or pending in self._log.live.turns
+        if turn and pending is None:
+            ended = self._runner.run(self._log.get_turn(turn))
+            assert ended is not None
+            assert ended.error is not None
+            assert (ended.state, ended.error.reason) == (TurnState.FAILED, "RECOVERY_FAILED")
+
     @rule(tab=_WHICH, cause=st.sampled_from([CloseCause.CLIENT, CloseCause.OUTSIDE]))
     def close(self, tab: int, cause: CloseCause) -> None:
         """A client closes the tab by force: its turn fails at once with TAB_CLOSED (O-38)."""
@@ -289,11 +334,14 @@ class Conversations(RuleBasedStateMachine):
 
     @invariant()
     def both_sides_know(self) -> None:
-        """Session and tab name each other or nobody; a session's tab has a page (O-134)."""
+        """Session and tab name each other or nobody; a session's tab has a page, or is brought back (O-134, O-112)."""
         live = self._log.live
         bound = {(session.name, session.tab) for session in live.sessions.values() if session.tab}
         assert {(tab.session, tab.name) for tab in live.tabs.values() if tab.session} == bound
-        assert all(live.tabs[tab].state is TabState.READY for _session, tab in bound)
+        for session, tab in bound:
+            ready = live.tabs[tab].state is TabState.READY
+            assert live.sessions[session].state is (SessionState.ACTIVE if ready else SessionState.RECOVERING)
+            assert ready or live.sessions[session].conversation_uri
 
     @invariant()
     def lease_while_open(self) -> None:

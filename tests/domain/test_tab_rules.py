@@ -9,7 +9,17 @@ from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.lease import Lease, LeaseEnd
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.tab import CloseCause, Dialog, DialogKind, DialogPolicy, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import (
+    CloseCause,
+    Dialog,
+    DialogKind,
+    DialogPolicy,
+    HealthStatus,
+    Tab,
+    TabHealth,
+    TabOrigin,
+    TabState,
+)
 from tabmuxd.tabs import rules
 from tabmuxd.tabs.lease_rules import Claim
 
@@ -66,7 +76,7 @@ def test_is_there(state: TabState, reason: str | None) -> None:
 def test_closed_tells_why() -> None:
     """TAB_CLOSED tells when and why; its kind differs from that of a lost one (O-25)."""
     refused = rules.is_there(rules.closed(ready_tab(), CloseCause.IDLE, NOW))
-    gone = rules.is_there(rules.without_page(ready_tab(), TabState.LOST))
+    gone = rules.is_there(rules.without_page(ready_tab(), TabState.LOST, NOW))
 
     assert refused is not None
     assert refused.metadata == {"tab": TAB, "close_time": NOW.isoformat(), "close_cause": "IDLE"}
@@ -234,7 +244,19 @@ def test_closed() -> None:
     assert rules.closed(tab, CloseCause.CLIENT, NOW) == replace(
         ready_tab(), state=TabState.CLOSED, close_cause=CloseCause.CLIENT, close_time=NOW
     )
-    assert rules.without_page(tab, TabState.CRASHED) == replace(ready_tab(), state=TabState.CRASHED)
+
+
+def test_without_page() -> None:
+    """A tab without a page is not in front and shows no dialog; who had it, held it and used it stays (O-16, O-112)."""
+    tab = replace(ready_tab(), session=SESSION, lease=LEASE, front=True, dialog=_DIALOG)
+
+    assert rules.without_page(tab, TabState.CRASHED, NOW) == replace(
+        ready_tab(),
+        state=TabState.CRASHED,
+        session=SESSION,
+        lease=LEASE,
+        health=TabHealth(HealthStatus.CRASHED, NOW),
+    )
 
 
 @pytest.mark.parametrize(

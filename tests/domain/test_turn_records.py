@@ -17,7 +17,7 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.orders import LeaseOrder, PromptOrder
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.session import Turn, TurnState, Warning  # noqa: A004 - the contract's word
+from tabmuxd.resources.session import SessionState, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import endings, lease_records
 from tabmuxd.tabs.service import Tabs
@@ -51,8 +51,18 @@ def _served(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause) ->
     records.lose_tab(changes, tab, refused, cause, lambda _turn: "so far")
 
 
+def _note(changes: Changes) -> None:
+    """The conversation has an address, so that its tab comes back."""
+    records.note_conversation(changes, _TURN, "http://textarea.localhost:8000/c/1", "title")
+
+
 def _lose(changes: Changes) -> Tab:
     return endings.lose_page(changes, _now(changes), TabState.LOST, ChangeCause.PERSON, _served)
+
+
+def _tab(log: Log) -> Tab:
+    """The tab as it is published."""
+    return log.live.tabs[TAB]
 
 
 def _now(changes: Changes) -> Tab:
@@ -67,15 +77,18 @@ async def test_lost_before_the_press(log: Log) -> None:
     await log.change(_lose)
 
     with pytest.raises(TabLost):
-        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
 
     turn = log.live.turns[_TURN]
     assert (turn.state, turn.prompt) == (TurnState.PENDING, _ORDER.text)
 
 
 async def test_lost_after_the_press(log: Log) -> None:
-    """A turn whose tab is lost after the press fails with the text there was; the session is parked (SES-10)."""
-    await log.change(lambda changes: records.submit(changes, _TURN, TAB, ("k",)))
+    """A submitted turn whose tab is lost before its conversation had an address is `no_address` (SES-03, O-140).
+
+    Its text is kept, the session is parked, and the service's own lease ends.
+    """
+    await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ("k",)))
     await log.change(lambda changes: records.run(changes, _TURN))
 
     await log.change(_lose)
@@ -84,18 +97,60 @@ async def test_lost_after_the_press(log: Log) -> None:
     session = log.live.sessions[SESSION]
     assert turn is not None
     assert turn.error is not None
-    assert (turn.state, turn.answer_markdown, turn.error.reason) == (TurnState.FAILED, "so far", "TAB_GONE")
-    assert (turn.error.metadata["page_touched"], turn.error.metadata["retry"]) == ("yes", "after-verify")
+    assert (turn.state, turn.answer_markdown, turn.error.reason) == (TurnState.FAILED, "so far", "RECOVERY_FAILED")
+    assert turn.error.metadata == {
+        "tab": TAB,
+        "session": SESSION,
+        "attempt_count": "0",
+        "cause": "no_address",
+        "page_touched": "yes",
+        "retry": "after-verify",
+    }
     assert (session.tab, session.open_turn, session.close_count) == ("", "", 1)
-    assert dict(log.live.leases) == {}
+    assert (_tab(log).session, _tab(log).lease, dict(log.live.leases)) == ("", "", {})
+
+
+async def test_kept_through_the_loss(log: Log) -> None:
+    """A tab whose conversation has an address keeps session, lease and turn, lost and back (O-112, O-16)."""
+    await log.change(_note)
+    await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ("k",)))
+    before = log.live
+
+    lost = await log.change(_lose)
+
+    session = log.live.sessions[SESSION]
+    assert (lost.state, lost.session, lost.lease) == (TabState.LOST, SESSION, LEASE)
+    assert (session.state, session.tab, session.close_count) == (SessionState.RECOVERING, TAB, 1)
+    assert (log.live.turns, log.live.leases) == (before.turns, before.leases)
+
+    ready = replace(lost, state=TabState.READY, target_id="new", generation=lost.generation + 1)
+    back = await log.change(lambda changes: endings.come_back(changes, ready))
+
+    session = log.live.sessions[SESSION]
+    assert (back.session, back.lease, back.recovery_count) == (SESSION, LEASE, 1)
+    assert (session.state, session.tab, session.recovery_count) == (SessionState.ACTIVE, TAB, 1)
+    assert (log.live.turns, log.live.leases) == (before.turns, before.leases)
+
+
+async def test_another_page_takes_no_press(log: Log) -> None:
+    """A prompt that was typed into one page of a tab is not pressed in the next one (O-132, O-112)."""
+    await log.change(_note)
+    typed_into = _tab(log)
+    lost = await log.change(_lose)
+    await log.change(lambda changes: endings.come_back(changes, replace(lost, state=TabState.READY)))
+
+    with pytest.raises(TabLost):
+        await log.change(lambda changes: records.submit(changes, _TURN, typed_into, ()))
+
+    assert log.live.turns[_TURN].state is TurnState.PENDING
 
 
 async def test_pressed_once(log: Log) -> None:
     """What was submitted is not submitted again, and keeps no prompt; the baseline is kept (O-132)."""
-    submitted = await log.change(lambda changes: records.submit(changes, _TURN, TAB, ("k1", "k2")))
+    submitted = await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ("k1", "k2")))
 
     with pytest.raises(Refused) as raised:
-        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
 
     assert raised.value.reason is Reason.SUBMIT_UNCONFIRMED
     assert log.live.turns[_TURN] == submitted
@@ -275,7 +330,7 @@ def test_touched(state: TurnState, touched: PageTouched) -> None:
 async def test_end_tells(log: Log, state: TurnState, reason: Reason, outcome: tuple[str, str]) -> None:
     """Each `Turn.error` says whether the prompt was submitted and what a program may do (O-72, SUB-14)."""
     if state is not TurnState.PENDING:
-        await log.change(lambda changes: records.submit(changes, _TURN, TAB, ()))
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
     if state is TurnState.RUNNING:
         await log.change(lambda changes: records.run(changes, _TURN))
 

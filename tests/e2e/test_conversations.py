@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
+from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import CloseTabRequest, GetTabRequest, ListTabsRequest, NavigateTabRequest
@@ -117,6 +118,12 @@ class Talk:
     def watch(self) -> AbstractAsyncContextManager[Watching]:
         """A watch of session and turns."""
         request = WatchSessionsRequest(sessions=[self.name], bookmark_interval=Duration(seconds=1))
+        request.start.snapshot.SetInParent()
+        return watching(self.server.ai.WatchSessions(request))
+
+    def watch_all(self) -> AbstractAsyncContextManager[Watching]:
+        """A watch of session, turns, tab and lease."""
+        request = WatchSessionsRequest(sessions=[self.name], with_tabs=True, bookmark_interval=Duration(seconds=1))
         request.start.snapshot.SetInParent()
         return watching(self.server.ai.WatchSessions(request))
 
@@ -505,44 +512,53 @@ async def test_driven_meanwhile(server: Server) -> None:
     assert (await one.session()).conversation_uri == parked.conversation_uri
 
 
-async def test_closed_by_person(server: Server, person: Person) -> None:
-    """A tab that a person closes in mid-answer fails the turn with TAB_GONE and its text (TAB-06, SES-01).
+async def test_closed_by_person(server: Server, person: Person, playground: PlaygroundProcess) -> None:
+    """A tab that a person closes in mid-answer comes back at its conversation with its answer (TAB-06, SES-01).
 
-    The next prompt works, in a new tab at the same conversation (O-141).
+    The same tab, one generation on, under the same lease; one prompt and one target; the next prompt works too.
     """
     one = await talk(server)
-    prompt = unique(LONG)
+    prompt = unique("{{plain=1 seconds=4}}")
     turn = await one.ask(prompt)
-    text = await one.text(turn)
+    await one.text(turn)
     tab = await one.tab()
-    await person.close(tab.target_id)
+    async with one.watch_all() as watch:
+        await person.close(tab.target_id)
+        lost = await watch.until(lambda event: event.tab.state == Tab.STATE_LOST)
+        away = await watch.until(lambda event: event.session.state == Session.STATE_RECOVERING)
+        ready = (await watch.until(lambda event: event.tab.generation == tab.generation + 1)).tab
     end = await one.end(turn)
-    assert (end.state, end.error.reason) == (Turn.STATE_FAILED, "TAB_GONE")
-    assert end.answer_markdown.startswith(text[:5])
-    assert end.error.metadata["page_touched"] == "yes"
-    before = await one.session()
-    assert before.conversation_uri
+    after = await one.session()
+    assert (lost.cause, lost.tab.session, lost.tab.lease) == (ChangeCause.CHANGE_CAUSE_PERSON, one.name, tab.lease)
+    assert (away.session.tab, away.session.open_turn, away.session.close_count) == (tab.name, turn.name, 1)
+    assert (ready.name, ready.state, ready.session, ready.lease) == (tab.name, Tab.STATE_READY, one.name, tab.lease)
+    assert (end.state, end.answer_markdown, end.error.reason) == (Turn.STATE_SUCCEEDED, answer_to(prompt), "")
+    assert (after.state, after.tab, after.recovery_count) == (Session.STATE_ACTIVE, tab.name, 1)
+    assert playground.prompts().count(prompt) == 1
+    assert list(await server.page_targets()) == [ready.target_id]
     next_prompt = unique()
-    # The page goes on with the first answer: it has to end before another prompt is taken.
-    server_side = PlaygroundProcess(server.playground_port)
-    await asyncio.to_thread(server_side.stop_answer, prompt)
     again = await one.answer(next_prompt)
     assert (again.state, again.answer_markdown) == (Turn.STATE_SUCCEEDED, answer_to(next_prompt))
-    after = await one.session()
-    assert after.conversation_uri == before.conversation_uri
-    assert after.tab != tab.name
 
 
-async def test_crashed(server: Server, person: Person) -> None:
-    """A renderer that crashes in mid-answer fails the turn with TAB_GONE and its text (SES-05)."""
+async def test_crashed(server: Server, person: Person, playground: PlaygroundProcess) -> None:
+    """A renderer that crashes in mid-answer is loaded again in its own target, and the answer is found (SES-05)."""
     one = await talk(server)
-    turn = await one.ask(unique(LONG))
+    prompt = unique("{{plain=1 seconds=4}}")
+    turn = await one.ask(prompt)
     await one.text(turn)
-    page = await person.attach((await one.tab()).target_id)
-    await person.send("Page.crash", page)
+    tab = await one.tab()
+    page = await person.attach(tab.target_id)
+    async with one.watch_all() as watch:
+        await person.send("Page.crash", page)
+        crashed = await watch.until(lambda event: event.tab.state == Tab.STATE_CRASHED)
+        ready = (await watch.until(lambda event: event.tab.recovery_count == 1)).tab
     end = await one.end(turn)
-    assert (end.state, end.error.reason) == (Turn.STATE_FAILED, "TAB_GONE")
-    assert end.answer_markdown
+    assert crashed.cause == ChangeCause.CHANGE_CAUSE_CRASH
+    assert (ready.state, ready.target_id, ready.generation) == (Tab.STATE_READY, tab.target_id, tab.generation)
+    assert (end.state, end.answer_markdown) == (Turn.STATE_SUCCEEDED, answer_to(prompt))
+    assert playground.prompts().count(prompt) == 1
+    assert (await one.session()).recovery_count == 1
 
 
 async def test_parked(server: Server) -> None:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import grpc.aio
 import pytest
 from tabmux.statuses import error_of_call
-from tabmux.v1.browser_pb2 import Browser
+from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import CreateTabRequest, ListTabsRequest, NavigateTabRequest, WatchTabsRequest
@@ -107,39 +107,41 @@ async def test_killed_while_its_browser_starts(
         await server.close()
 
 
-async def test_browser_killed_while_a_turn_runs(server: Server, playground: PlaygroundProcess) -> None:
-    """A killed browser is launched anew; its tab is LOST, its turn ended with its text (O-25, O-116, O-141, O-144)."""
-    conversation = Conversation(LONG)
-    await conversation.start(server)
-    turn = await conversation.send(server)
-    beginning = await text_of(server, turn)
-    killed, lost = server.browser_pid, (await conversation.session(server)).tab
+async def test_browser_killed_while_turns_run(server: Server, playground: PlaygroundProcess) -> None:
+    """A killed browser is launched anew, and three turns go on in their tabs there (SES-06, O-25, O-116, O-144).
+
+    A tab that nobody needs stays LOST, and no old target is taken for one of the new browser.
+    """
+    idle = (await server.tabs.CreateTab(create_request(playground), timeout=LIMIT)).tab
+    conversations = [Conversation("{{plain=1 characters=600 seconds=12 think=0.05}}") for _ in range(3)]
+    for conversation in conversations:
+        await conversation.start(server)
+    turns = [await conversation.send(server) for conversation in conversations]
+    for turn in turns:
+        await text_of(server, turn)
+    killed = server.browser_pid
+    before = {tab.name: tab for tab in await server.list_tabs()}
 
     async with watching_all(server) as watch:
         os.kill(killed, signal.SIGKILL)
-        ended = (await watch.until(lambda event: event.turn.state == Turn.STATE_FAILED)).turn
-        await watch.until(lambda event: event.tab.state == Tab.STATE_LOST)
-        again = (await watch.until(lambda event: event.browser.generation == 2)).browser
-        parked = (await watch.until(lambda event: event.session.name and not event.session.open_turn)).session
-        last = (await watch.until(lambda event: event.lease.HasField("end_time"))).lease
-    assert (ended.error.reason, ended.error.metadata["page_touched"], ended.error.metadata["retry"]) == (
-        "BROWSER_GONE",
-        "yes",
-        "after-verify",
-    )
-    assert (await end_of(server, turn)).answer_markdown.startswith(beginning)
-    assert (again.state, last.tab, parked.tab) == (Browser.STATE_ACTIVE, lost, "")
-
-    await asyncio.to_thread(playground.stop_answer, conversation.text)
-    following = conversation.next()
-    answered = await end_of(server, await following.send(server))
-    tab = (await conversation.session(server)).tab
-    states = {tab.name: tab.state for tab in await server.list_tabs()}
-    prompts = playground.prompts()
-    assert (answered.state, answered.error.reason) == (Turn.STATE_SUCCEEDED, "")
-    assert states == {lost: Tab.STATE_LOST, tab: Tab.STATE_READY}
-    assert (prompts.count(conversation.text), prompts.count(following.text)) == (1, 1)
-    assert len(await server.page_targets()) == 1
+        lost = await watch.until(lambda event: event.tab.name == idle.name and event.tab.state == Tab.STATE_LOST)
+        await watch.until(lambda event: event.browser.generation == 2)
+        for turn in turns:
+            await end_of(server, turn)
+        failed = [event for event in watch.events if event.turn.state == Turn.STATE_FAILED]
+    ends = [await end_of(server, turn) for turn in turns]
+    tabs = {tab.name: tab for tab in await server.list_tabs()}
+    sessions = [await conversation.session(server) for conversation in conversations]
+    assert (lost.cause, failed) == (ChangeCause.CHANGE_CAUSE_BROWSER, [])
+    assert [(end.state, end.error.reason) for end in ends] == [(Turn.STATE_SUCCEEDED, "")] * 3
+    assert [playground.prompts().count(conversation.text) for conversation in conversations] == [1, 1, 1]
+    assert {name: (tab.state, tab.generation) for name, tab in tabs.items()} == {
+        name: (Tab.STATE_LOST, 1) if name == idle.name else (Tab.STATE_READY, 2) for name in before
+    }
+    assert [(session.tab in before, session.recovery_count, session.close_count) for session in sessions] == [
+        (True, 1, 1)
+    ] * 3
+    assert set(await server.page_targets()) == {tab.target_id for tab in tabs.values() if tab.name != idle.name}
 
     assert await server.terminate() == 0
     assert browser_leaders(server.state_directory) == []
@@ -190,10 +192,10 @@ async def test_asked_to_end(server: Server) -> None:
     assert (code, reasons) == (0, ["DRAINING", "DRAINING"])
     assert (browser_leaders(server.state_directory), group_members(killed)) == ([], [])
     await server.start()
-    ended = await end_of(server, await conversation.send(server))
+    await server.tabs_when(lambda tabs: [(tab.state, tab.generation) for tab in tabs] == [(Tab.STATE_READY, 2)])
     session = await conversation.session(server)
-    assert (ended.name, ended.error.reason) == (turn.name, "BROWSER_GONE")
-    assert (session.tab, session.last_turn) == ("", turn.name)
+    assert (session.open_turn, session.recovery_count) == (turn.name, 1)
+    assert len(await server.page_targets()) == 1
 
 
 async def test_second_server_is_refused(server: Server) -> None:

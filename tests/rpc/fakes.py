@@ -29,6 +29,7 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    RecoveredTab,
     SessionOrder,
     TabFilter,
     TabOrder,
@@ -37,7 +38,7 @@ from tabmuxd.resources.orders import (
 )
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
-from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
 from tabmuxd.rpc.domain import Events, ServerInfo
 from tabmuxd.rpc.server import RpcServer
 
@@ -162,6 +163,14 @@ class FakeTabs:
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
         await self.below.asked("activate", caller.name, name, lease)
         return TAB
+
+    async def check_health(self, name: str, *, timeout: timedelta) -> Tab:
+        await self.below.asked("check_health", name, timeout)
+        return TAB
+
+    async def recover(self, caller: Principal, name: str, *, lease: str) -> RecoveredTab:
+        await self.below.asked("recover", caller.name, name, lease)
+        return RecoveredTab(TAB, Strategy.RELOADED)
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
         await self.below.asked("navigate", caller.name, order)

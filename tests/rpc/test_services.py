@@ -128,6 +128,16 @@ CASES: dict[str, Case] = {
             )
         ],
     ),
+    "RecoverTab": (
+        tab_pb.RecoverTabRequest(name=TAB.name),
+        [("recover", "local", TAB.name, "")],
+        [tab_pb.RecoverTabResponse(tab=wire.tab_message(TAB), strategy=tab_pb.RecoverTabResponse.STRATEGY_RELOADED)],
+    ),
+    "CheckTabHealth": (
+        tab_pb.CheckTabHealthRequest(name=TAB.name, probe_timeout=Duration(seconds=60)),
+        [("check_health", TAB.name, timedelta(seconds=10))],
+        [tab_pb.CheckTabHealthResponse(tab=wire.tab_message(TAB))],
+    ),
     "ActivateTab": (
         tab_pb.ActivateTabRequest(name=TAB.name),
         [("activate", "local", TAB.name, "")],

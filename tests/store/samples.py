@@ -100,6 +100,7 @@ def full() -> list[Resource]:
             left_at="l",
             marker="m" * 20,
             browser_generation=3,
+            next_target_id="N",
             close_owed=CloseCause.LEASE,
             revision=2,
             update_time=later,

@@ -29,6 +29,7 @@ ENUMS: list[tuple[type[IntEnum], EnumDescriptor]] = [
     (tab.DialogKind, tab_pb2.Dialog.Kind.DESCRIPTOR),
     (tab.HealthStatus, tab_pb2.TabHealth.Status.DESCRIPTOR),
     (tab.SkipReason, tab_service_pb2.CloseTabsOutcome.SkipReason.DESCRIPTOR),
+    (tab.Strategy, tab_service_pb2.RecoverTabResponse.Strategy.DESCRIPTOR),
     (tab.LoadMilestone, tab_service_pb2.LoadMilestone.DESCRIPTOR),
     (tab.NavigationOutcome, tab_service_pb2.Navigation.Outcome.DESCRIPTOR),
 ]

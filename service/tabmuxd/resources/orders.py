@@ -8,7 +8,16 @@ from datetime import timedelta
 
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease, LeaseTerms
-from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, Navigation, SkipReason, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import (
+    DialogPolicy,
+    LoadMilestone,
+    Navigation,
+    SkipReason,
+    Strategy,
+    Tab,
+    TabOrigin,
+    TabState,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,14 @@ class OpenedTab:
     navigation: Navigation | None
     lease: Lease | None = None
     from_pool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredTab:
+    """A tab whose page answers, and how it came to that."""
+
+    tab: Tab
+    strategy: Strategy
 
 
 @dataclass(frozen=True, slots=True)

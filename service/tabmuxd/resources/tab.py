@@ -78,6 +78,15 @@ class SkipReason(IntEnum):
     LEASED = 4
 
 
+class Strategy(IntEnum):
+    """How a tab came back to use; numbers as in `tabmux.v1.RecoverTabResponse.Strategy`."""
+
+    NONE = 1
+    REATTACHED = 2
+    RELOADED = 3
+    REOPENED = 4
+
+
 class LoadMilestone(IntEnum):
     """A point in the load of a page; numbers as in `tabmux.v1.LoadMilestone`."""
 
@@ -132,9 +141,9 @@ class Tab:
     """One page to work with, `browsers/B/tabs/T`.
 
     `marker` is the random value in the address that the target starts on, `browser_generation` the generation of the
-    browser that `target_id` belongs to (0 before there is a target): both are proof of ownership. `left_at` is the
-    address at which a pooled tab was given back, `close_owed` what the service still has to close it for. None of them
-    is shown.
+    browser that `target_id` belongs to (0 before there is a target), `next_target_id` the target that is being put
+    behind a tab that is RECOVERING: all three are proof of ownership. `left_at` is the address at which a pooled tab
+    was given back, `close_owed` what the service still has to close it for. None of them is shown.
     """
 
     name: str
@@ -165,6 +174,7 @@ class Tab:
     left_at: str = ""
     marker: str = ""
     browser_generation: int = 0
+    next_target_id: str = ""
     close_owed: CloseCause = CloseCause.NONE
     revision: int = 0
     update_time: datetime | None = None

@@ -20,6 +20,7 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    RecoveredTab,
     SessionOrder,
     TabFilter,
     TabOrder,
@@ -122,6 +123,14 @@ class Tabs(Protocol):
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
         """Bring a tab to the front."""
+        ...
+
+    async def check_health(self, name: str, *, timeout: timedelta) -> Tab:
+        """Look at a tab."""
+        ...
+
+    async def recover(self, caller: Principal, name: str, *, lease: str) -> RecoveredTab:
+        """Bring a tab back to use."""
         ...
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:

@@ -24,6 +24,9 @@ _DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
 _LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
 _MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
 _ROOM_MARGIN: Final = 0.5
+_DEFAULT_PROBE_TIMEOUT: Final = timedelta(seconds=2)
+_LEAST_PROBE_TIMEOUT: Final = timedelta(milliseconds=100)
+_MOST_PROBE_TIMEOUT: Final = timedelta(seconds=10)
 
 
 def tab_order(request: pb.CreateTabRequest) -> TabOrder:
@@ -150,6 +153,24 @@ def activated_tab(request: pb.ActivateTabRequest) -> str:
     name = fields.tab_name("name", request.name)
     fields.lease_name("lease", request.lease)
     return name
+
+
+def recovered_tab(request: pb.RecoverTabRequest) -> str:
+    """Name of the tab that `RecoverTab` names."""
+    name = fields.tab_name("name", request.name)
+    fields.lease_name("lease", request.lease)
+    return name
+
+
+def looked_at(request: pb.CheckTabHealthRequest) -> tuple[str, timedelta]:
+    """Name of the tab that `CheckTabHealth` names, and how long its page may take to answer."""
+    name = fields.tab_name("name", request.name)
+    if not request.HasField("probe_timeout"):
+        return name, _DEFAULT_PROBE_TIMEOUT
+    timeout = fields.clamped(
+        "probe_timeout", request.probe_timeout, least=_LEAST_PROBE_TIMEOUT, most=_MOST_PROBE_TIMEOUT
+    )
+    return name, timeout
 
 
 def payload_sha256(request: Message) -> str:

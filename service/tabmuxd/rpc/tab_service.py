@@ -97,6 +97,18 @@ class TabService:
         outcomes = await self._tabs.close_many(caller, tab_requests.closed_tabs(request))
         return pb.CloseTabsResponse(outcomes=map(closed_tab_message, outcomes))
 
+    async def RecoverTab(self, request: pb.RecoverTabRequest, caller: Principal) -> pb.RecoverTabResponse:
+        """Bring a tab back to use."""
+        name = tab_requests.recovered_tab(request)
+        recovered = await self._tabs.recover(caller, name, lease=request.lease)
+        strategy = pb.RecoverTabResponse.Strategy.ValueType(recovered.strategy)
+        return pb.RecoverTabResponse(tab=tab_message(recovered.tab), strategy=strategy)
+
+    async def CheckTabHealth(self, request: pb.CheckTabHealthRequest, caller: Principal) -> pb.CheckTabHealthResponse:
+        """Look whether the page answers."""
+        name, timeout = tab_requests.looked_at(request)
+        return pb.CheckTabHealthResponse(tab=tab_message(await self._tabs.check_health(name, timeout=timeout)))
+
     async def NavigateTab(self, request: pb.NavigateTabRequest, caller: Principal) -> pb.NavigateTabResponse:
         """Go to an address."""
         tab, navigation = await self._tabs.navigate(caller, tab_requests.navigation_order(request))

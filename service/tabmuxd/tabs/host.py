@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import structlog
 
 from tabmuxd.cdp.connection import Connection
-from tabmuxd.cdp.errors import CallTimeout, CdpError
+from tabmuxd.cdp.errors import CallTimeout, CdpError, TargetGone
 from tabmuxd.cdp.link import BrowserIdentity, BrowserLink, BrowserSource
 from tabmuxd.cdp.targets import TargetInfo, Targets
 from tabmuxd.events.changes import Changes
@@ -18,7 +19,7 @@ from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Owne
 from tabmuxd.resources.errors import Refused, cut
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, new_id, tab_name
-from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import CloseCause, Tab, TabState
 from tabmuxd.tabs import endings, faults, popups, rules
 from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, marker_address
 from tabmuxd.tabs.dialogs import Dialogs
@@ -70,6 +71,8 @@ class BrowserHost:
         self._owners = Owners(log)
         self._opening: set[str] = set()
         self._closing: dict[str, asyncio.Task[Tab]] = {}
+        self.lost: Callable[[str], None] = _nobody
+        """Told the name of each tab that is CRASHED or LOST, as soon as that is recorded, and at each connect."""
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._notes = Notes(log, tasks, self._info_of)
         self._dialogs = Dialogs(log, tasks)
@@ -103,10 +106,10 @@ class BrowserHost:
         """Target ids of the pages that are not ours, sorted; empty while the browser is away."""
         return [] if self.targets is None else self._owners.foreign(self.targets.pages.values())
 
-    async def page(self, tab: str, *, timeout: float) -> Page:
+    async def page(self, tab: str, *, timeout: float, lost: bool = False) -> Page:
         """The live page behind a tab; waits up to `timeout` seconds while the tab opens or is bound again.
 
-        Raises TAB_GONE, TAB_CLOSED, BROWSER_UNREACHABLE or TAB_UNRESPONSIVE.
+        With `lost` also while it is brought back. Raises TAB_GONE, TAB_CLOSED, BROWSER_UNREACHABLE or TAB_UNRESPONSIVE.
         """
         deadline = asyncio.get_running_loop().time() + timeout
         while True:
@@ -116,10 +119,11 @@ class BrowserHost:
             record = self._log.live.tab(tab) or await self._log.get_tab(tab)
             if record is None:
                 raise rules.unknown_tab(tab)
-            if refused := rules.is_there(record):
+            left = deadline - asyncio.get_running_loop().time()
+            refused = rules.is_there(record)
+            if refused and (record.ended or not lost or left <= 0):
                 raise refused
             self.connected()
-            left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
                 raise faults.unresponsive(tab)
             await asyncio.wait({self._moved}, timeout=left)
@@ -135,15 +139,16 @@ class BrowserHost:
         except CdpError as error:
             raise faults.unreachable(self.name) from error
 
+    async def back(self) -> None:
+        """Return once the browser is connected."""
+        while self.targets is None:
+            await asyncio.wait({self._moved})
+
     # Ownership of targets
 
     def own(self, target_id: str, tab: str) -> None:
         """From now on this target is the one behind the tab."""
         self._owners.own(target_id, tab)
-
-    def disown(self, target_id: str, tab: str) -> None:
-        """It was not after all."""
-        self._owners.disown(target_id, tab)
 
     def tab_behind(self, target_id: str) -> str:
         """Name of the tab that this target is behind; empty for a foreign page, or none. BROWSER_UNREACHABLE."""
@@ -155,8 +160,12 @@ class BrowserHost:
         self.pages[page.tab] = page
         self._move()
 
+    def disown(self, target_id: str, tab: str) -> None:
+        """The target is not behind the tab any more: its end is not that of the tab."""
+        self._owners.disown(target_id, tab)
+
     def begin_opening(self, tab: str) -> None:
-        """A call of this process is at work on opening the tab, and will settle its row."""
+        """This process is at work on putting a target behind the tab, and will settle its row."""
         self._opening.add(tab)
 
     def begin_painting(self, page: Page) -> None:
@@ -172,9 +181,15 @@ class BrowserHost:
         """The row is settled, or is now: its target could not be closed while the browser was away."""
         self._opening.discard(tab)
         row = self._log.live.tab(tab)
-        if row is not None and row.state is TabState.OPENING and self.targets is not None and not self.stopping:
+        if row is not None and rules.is_unfinished(row) and self.targets is not None and not self.stopping:
             self._tasks.spawn(self._end_quietly(row), f"end {tab}")
         self._notes.note(tab)
+
+    async def settle_unfinished(self) -> None:
+        """End what was begun to bring a tab back, could not be closed then, and nobody is at work on any more."""
+        for row in tuple(self._log.live.tabs.values()):
+            if row.browser_name == self.name and row.state is TabState.RECOVERING and row.name not in self._opening:
+                await self._end_quietly(row)
 
     async def attach(self, tab: str, target_id: str) -> Page:
         """Attach to the target of a tab; `prepare` comes next. Raises CdpError."""
@@ -194,14 +209,9 @@ class BrowserHost:
         return await asyncio.shield(running)
 
     async def _close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        target_id = tab.target_id or self._marked(tab)
-        if tab.state is not TabState.LOST and target_id:
-            try:
-                await self.connected().close(target_id, timeout=COMMAND_TIMEOUT)
-            except CdpError as error:
-                raise faults.unreachable(self.name) from error
+        await self._close_targets(tab)
         closed = await self._log.change(lambda changes: self._record_close(changes, tab.name, cause, why))
-        self._let_go(tab.name, "tab_gone")
+        self.let_go(tab.name, "tab_gone")
         return closed
 
     def _record_close(self, changes: Changes, name: str, cause: CloseCause, why: ChangeCause) -> Tab:
@@ -210,12 +220,32 @@ class BrowserHost:
             raise rules.unknown_tab(name)
         return endings.close(changes, tab, cause, why, self.served)
 
+    async def close_target(self, target_id: str) -> None:
+        """Close one target that is ours, and see it gone; BROWSER_UNREACHABLE."""
+        try:
+            await self.connected().close(target_id, timeout=COMMAND_TIMEOUT)
+        except CdpError as error:
+            raise faults.unreachable(self.name) from error
+
+    async def _close_targets(self, tab: Tab) -> None:
+        """Close what is proven to be behind the tab, or on its way there; BROWSER_UNREACHABLE."""
+        if tab.state is TabState.LOST:
+            return
+        found = {tab.target_id, tab.next_target_id, self._marked(tab)} - {""}
+        if tab.state is TabState.RECOVERING:
+            found &= self.connected().pages.keys()
+        for target_id in sorted(found):
+            if tab.state is TabState.RECOVERING:
+                self.disown(target_id, tab.name)
+            await self.close_target(target_id)
+
     def _marked(self, tab: Tab) -> str:
-        """Target id of an OPENING row whose target was not recorded yet, found by its marker address alone.
+        """Target id for an unfinished row whose target was not recorded yet, found by its marker address alone.
 
         Raises BROWSER_UNREACHABLE where it cannot be looked for.
         """
-        if tab.state is not TabState.OPENING:
+        known = tab.target_id if tab.state is TabState.OPENING else tab.next_target_id
+        if known or not rules.is_unfinished(tab):
             return ""
         address = marker_address(tab.name, tab.marker)
         found = [i.target_id for i in self.connected().pages.values() if i.uri == address and not i.opener_id]
@@ -249,6 +279,9 @@ class BrowserHost:
             self._destroyed(target_id)  # between the look and now
         await asyncio.gather(*(self._bind_again(tab) for tab in kept))
         self._move()
+        for tab in tuple(self._log.live.tabs.values()):
+            if tab.browser_name == self.name and tab.state in (TabState.CRASHED, TabState.LOST):
+                self.lost(tab.name)
 
     def _reconcile(self, changes: Changes, identity: BrowserIdentity, live: frozenset[str]) -> list[Tab]:
         """Record what the browser is now; give the tabs that are still ours by target id and generation."""
@@ -265,7 +298,7 @@ class BrowserHost:
         for tab in changes.tabs(self.name):
             if (
                 (tab.name in self._opening and not another)
-                or (tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED and not another)
+                or (rules.is_unfinished(tab) and not another)
                 or (tab.target_id in live and tab.browser_generation == browser.generation)
             ):
                 kept.append(tab)
@@ -277,8 +310,8 @@ class BrowserHost:
     async def _bind_again(self, tab: Tab) -> None:
         if tab.name in self._opening:
             return
-        if tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED:
-            # The call that opened it died with its server: its target is found by proof, and ends with its row.
+        if rules.is_unfinished(tab):
+            # Who opened it, or brought it back, died with its server: what was made is found by proof, and ends.
             await self._end_quietly(tab)
         elif tab.state in (TabState.OPENING, TabState.READY):
             await self._bind(tab.name, tab.target_id)
@@ -294,7 +327,7 @@ class BrowserHost:
 
     async def _hold_once_prepared(self, page: Page) -> None:
         """Hold the page as soon as it answers: one that is busy now may be free later, and delays no other."""
-        while page.usable:
+        while page.usable and page.tab not in self.pages:
             try:
                 await page.prepare()
                 await page.look()
@@ -303,9 +336,14 @@ class BrowserHost:
                 continue
             except CdpError as error:
                 _log.info("page not bound", tab=page.tab, error=type(error).__name__)
+                if isinstance(error, TargetGone) and error.crashed:
+                    # It crashed while nobody was attached: Chrome tells so anew (`ownership.md` B-10).
+                    self._page_gone(page.session.target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
                 return
             await self._make_ready(page)
             return
+        if page.usable:
+            await page.session.detach()  # the tab was brought back over another session meanwhile
 
     async def _make_ready(self, page: Page) -> None:
         """The page was looked at: hold it, and record a popup that was still opening as READY."""
@@ -313,6 +351,10 @@ class BrowserHost:
         if await self._log.change(lambda changes: popups.make_ready(changes, page.tab, target_id, uri)):
             self.hold(page)
             self._notes.note(page.tab)
+            row = self._log.live.tab(page.tab)
+            if row is not None and row.dialog is not None and page.dialog is None:
+                # Chrome dismisses a dialog when the one who saw it goes away.
+                self._dialogs.changed(page, None)
         else:
             await page.session.detach()
 
@@ -320,14 +362,29 @@ class BrowserHost:
         self, tab: Tab, cause: CloseCause = CloseCause.CLIENT, why: ChangeCause = ChangeCause.CLIENT
     ) -> None:
         try:
-            await self.close(tab, cause, why)
+            if tab.state is TabState.RECOVERING:
+                await self._lose_unfinished(tab)
+            else:
+                await self.close(tab, cause, why)
         except Exception as error:  # noqa: BLE001 - the row stays, and the next connect tries again
             _log.warning("unfinished tab not closed", tab=tab.name, error=type(error).__name__)
+
+    async def _lose_unfinished(self, tab: Tab) -> None:
+        """Nobody goes on with bringing the tab back: what was made for it is closed, and it is LOST again."""
+        await self._close_targets(tab)
+
+        def decide(changes: Changes) -> None:
+            now = changes.tab(tab.name)
+            if now is not None and now.state is TabState.RECOVERING and now.marker == tab.marker:
+                endings.lose_page(changes, now, TabState.LOST, ChangeCause.RECOVERY, self.served)
+
+        await self._log.change(decide)
+        self.lost(tab.name)
 
     async def _down(self, reason: str) -> None:
         self.targets = None
         for tab in tuple(self.pages):
-            self._let_go(tab, "connection_lost")
+            self.let_go(tab, "connection_lost")
         self._move()
         if self.stopping:
             return
@@ -391,27 +448,35 @@ class BrowserHost:
             return
         if state is TabState.LOST:
             self._owners.gone(target_id)
-        self._let_go(tab, cause)
+        self.let_go(tab, cause)
         if tab not in self._closing:
-            self._tasks.spawn(self._record_gone(tab, state, why), f"{state.name} {tab}")
+            self._tasks.spawn(self._record_gone(tab, target_id, state, why), f"{state.name} {tab}")
 
-    async def _record_gone(self, name: str, state: TabState, why: ChangeCause) -> None:
+    async def _record_gone(self, name: str, target_id: str, state: TabState, why: ChangeCause) -> None:
         def decide(changes: Changes) -> Tab | None:
             tab = changes.tab(name)
-            if tab is None or (tab.state is TabState.OPENING and state is TabState.CRASHED):
+            # Another target may be behind the tab meanwhile, or on its way there: who puts it there sees to that.
+            if tab is None or tab.state is TabState.RECOVERING:
+                return None
+            if tab.state is TabState.OPENING and state is TabState.CRASHED:
                 return tab
-            endings.lose_page(changes, tab, state, why, self.served)
+            if tab.state is TabState.OPENING or tab.target_id == target_id:
+                endings.lose_page(changes, tab, state, why, self.served)
             return None
 
         opening = await self._log.change(decide)
         if opening is not None:
             # What has crashed is still a target, so it has to go before its row ends.
             await self._end_quietly(opening, CloseCause.OUTSIDE, why)
+        self.lost(name)
 
-    def _let_go(self, tab: str, cause: str) -> None:
+    def let_go(self, tab: str, cause: str) -> None:
+        """The tab has no page any more; `cause` as in `Page.end`."""
         page = self.pages.pop(tab, None)
         if page is not None:
             page.end(cause)
+            if cause == "tab_crashed":
+                self._tasks.spawn(page.session.detach(), f"detach from {tab}")
         self._notes.forget(tab)
         self._move()
 
@@ -449,3 +514,7 @@ class BrowserHost:
         if not self._moved.done():
             self._moved.set_result(None)
         self._moved = asyncio.get_running_loop().create_future()
+
+
+def _nobody(_tab: str) -> None:
+    """Nobody wants to know."""

@@ -7,8 +7,8 @@ from typing import Final
 
 from tabmuxd.cdp.targets import TargetInfo
 from tabmuxd.events.log import Log
-from tabmuxd.resources.tab import Tab, TabState
-from tabmuxd.tabs import popups
+from tabmuxd.resources.tab import Tab
+from tabmuxd.tabs import popups, rules
 from tabmuxd.tabs.addresses import marker_address
 
 # Targets that were ours and are gone, remembered for a popup of theirs that is told of late.
@@ -34,7 +34,9 @@ class Owners:
 
     def reset(self, tabs: Iterable[Tab]) -> None:
         """A connection has begun, and these tabs have their targets still."""
-        self._tabs = {tab.target_id: tab.name for tab in tabs if tab.target_id}
+        self._tabs = {
+            target_id: tab.name for tab in tabs for target_id in (tab.target_id, tab.next_target_id) if target_id
+        }
         self._former.clear()
 
     def tab_of(self, target_id: str) -> str | None:
@@ -80,7 +82,7 @@ class Owners:
 
     def _markers(self) -> dict[str, str]:
         """Name by marker address of the tabs whose targets may not be known yet."""
-        tabs = (tab for tab in self._log.live.tabs.values() if tab.state is TabState.OPENING and tab.marker)
+        tabs = (tab for tab in self._log.live.tabs.values() if rules.is_unfinished(tab) and tab.marker)
         return {marker_address(tab.name, tab.marker): tab.name for tab in tabs}
 
     def _may_open(self, tab: str) -> bool:

@@ -135,13 +135,20 @@ class Page:
         All is confirmed when this returns: a dialog that nobody saw cannot be answered (`ownership.md` B-5). May be
         repeated. Raises CdpError.
         """
-        await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _SCREENCAST)))
+        enables = (self._enable(method, params) for method, params in _ENABLES)
+        await asyncio.gather(*enables, self._enable_active(*_SCREENCAST))
 
-    async def look(self) -> None:
-        """See which document is there, in a page that was not watched from its beginning; raises CdpError."""
-        reply = await self.call("Page.getFrameTree")
-        if self.documents.current is None:
-            self._show(reply["frameTree"]["frame"])
+    async def look(self, *, timeout: float = COMMAND_TIMEOUT, again: bool = False) -> bool:
+        """See which document is there, in a page that was not watched from its beginning; raises CdpError.
+
+        One that events have told of is left, unless `again`: for a page that tells of none yet. False if it is only
+        what the browser shows in place of one that could not be loaded.
+        """
+        reply = await self.call("Page.getFrameTree", timeout=timeout)
+        frame = reply["frameTree"]["frame"]
+        if again or self.documents.current is None:
+            self._show(frame)
+        return not frame.get("unreachableUrl")
 
     async def prepare_first(self) -> None:
         """As `prepare`, at the marker address of a tab that opens, but for `paint`; hears of the network, until `tidy`.
@@ -189,6 +196,18 @@ class Page:
                 await self._enable_once(method, params)
                 return
         await self._enable_once(method, params)
+
+    async def _enable_active(self, method: str, params: Mapping[str, object]) -> None:
+        # As in `_once_active`, but in its time: a page may be prepared right after it was loaded anew.
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + COMMAND_TIMEOUT
+        while True:
+            try:
+                return await self._enable(method, params)
+            except ProtocolError:
+                if loop.time() > deadline:
+                    raise
+            await asyncio.sleep(_ACTIVE_PAUSE)
 
     async def _enable_once(self, method: str, params: Mapping[str, object]) -> None:
         try:

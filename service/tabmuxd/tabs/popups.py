@@ -63,7 +63,7 @@ def record_popup(changes: Changes, opener: str, *, name: str, target_id: str) ->
 def make_ready(changes: Changes, name: str, target_id: str, uri: str) -> bool:
     """Record that a popup which was still OPENING can be driven; gives whether the tab has this page."""
     tab = changes.tab(name)
-    if tab is None or tab.ended or tab.target_id != target_id:
+    if tab is None or tab.state not in (TabState.OPENING, TabState.READY) or tab.target_id != target_id:
         return False
     if tab.state is TabState.OPENING:
         ready = replace(tab, state=TabState.READY, last_active_time=changes.now, uri=uri or tab.uri)

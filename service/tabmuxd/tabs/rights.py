@@ -35,16 +35,20 @@ class Rights:
         lease: str,
         *,
         usable: Callable[[Tab], Refused | None] = rules.is_there,
+        beside_turn: bool = False,
     ) -> Right:
         """What the caller may act with on the tab now, under the lease it names, which may be empty.
 
-        `usable` says what else the tab must be. Raises, in this order: TAB_NOT_FOUND, NOT_OWNER, what `usable` gives,
-        LEASE_LOST, LEASE_HELD, LEASE_REQUIRED, LEASE_NOT_FOUND.
+        `usable` says what else the tab must be; `beside_turn` is for what may be done while the service itself holds it
+        for an open turn. Raises, in this order: TAB_NOT_FOUND, NOT_OWNER, what `usable` gives, LEASE_LOST, LEASE_HELD,
+        LEASE_REQUIRED, LEASE_NOT_FOUND.
         """
         claim = Claim(caller, lease, await self._log.get_lease(lease) if lease else None)
         tab = await self.tab(name)
         now = self._clock()
         held = lease_rules.holding(self._log.live.holder(tab), now)
+        if beside_turn and held is not None and held.session:
+            held = None
         refused = (
             rules.may_drive(caller, tab)
             or lease_rules.may_claim(claim)

@@ -16,7 +16,7 @@ from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal, not_owner
-from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
+from tabmuxd.resources.tab import CloseCause, HealthStatus, Tab, TabHealth, TabOrigin, TabState
 from tabmuxd.tabs import keeping, lease_rules
 from tabmuxd.tabs.lease_rules import Claim
 
@@ -206,9 +206,16 @@ def closed(tab: Tab, cause: CloseCause, now: datetime) -> Tab:
     )
 
 
-def without_page(tab: Tab, state: TabState) -> Tab:
-    """The tab as LOST or CRASHED: it serves nothing until it is recovered."""
-    return replace(tab, state=state, session="", lease="", front=False, dialog=None)
+def is_unfinished(tab: Tab) -> bool:
+    """Whether the service puts a target of its own making behind the tab, so that its marker is proof."""
+    return tab.state is TabState.RECOVERING or (tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED)
+
+
+def without_page(tab: Tab, state: TabState, now: datetime) -> Tab:
+    """The tab as LOST, CRASHED or RECOVERING: session and lease stay, for it may come back."""
+    found = HealthStatus.CRASHED if state is TabState.CRASHED else HealthStatus.GONE
+    health = tab.health if tab.health and tab.health.status is found else TabHealth(found, now)
+    return replace(tab, state=state, front=False, dialog=None, health=health, next_target_id="")
 
 
 def matches(tab: Tab, wanted: TabFilter) -> bool:

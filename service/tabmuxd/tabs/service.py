@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Browser, TabCounts
-from tabmuxd.resources.errors import Refused
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes
 from tabmuxd.resources.orders import (
@@ -20,6 +20,7 @@ from tabmuxd.resources.orders import (
     ClosedTab,
     NavigationOrder,
     OpenedTab,
+    RecoveredTab,
     TabFilter,
     TabOrder,
     TabsOrder,
@@ -33,6 +34,7 @@ from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.adopting import Adoption
 from tabmuxd.tabs.clearing import Clearing
+from tabmuxd.tabs.health import PROBE_TIMEOUT, Health
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lease_records import claim, driven, fence, grant, holder
 from tabmuxd.tabs.lease_rules import Right
@@ -40,6 +42,7 @@ from tabmuxd.tabs.leases import Leases
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.opening import Ready
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
+from tabmuxd.tabs.recovery import Recovery
 from tabmuxd.tabs.rights import Rights
 from tabmuxd.tasks import Tasks
 
@@ -67,6 +70,8 @@ class Tabs:
         self._adoption = Adoption(hosts, log, tasks, random)
         self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
         self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock)
+        self._health = Health(hosts, log, tasks, self._lines, clock)
+        self.recovery = Recovery(hosts, log, tasks, self._health, random, clock)
 
     def __repr__(self) -> str:
         """What opens, and what is at work."""
@@ -154,7 +159,9 @@ class Tabs:
             after = rules.updated(tab, update, caller)
             return tab if after == tab else changes.record(after, ChangeCause.CLIENT)
 
-        return await self._log.change(decide)
+        tab = await self._log.change(decide)
+        self.recovery.notice(tab.name)
+        return tab
 
     async def close(self, caller: Principal, name: str, *, lease: str, force: bool, pool: bool = False) -> Tab:
         """Close a tab for good, or put it in the `pool` if it can be; closing a closed one gives it as it is."""
@@ -192,6 +199,32 @@ class Tabs:
         """Close the tabs that match; SCOPE_MISSING, BROWSER_NOT_FOUND and NO_FRONT_TAB before anything is closed."""
         return await self.clearing.close_many(caller, order)
 
+    # Health and recovery
+
+    async def check_health(self, name: str, *, timeout: timedelta = PROBE_TIMEOUT) -> Tab:
+        """The tab with what a look at it found, whoever it belongs to and whatever is at work on it."""
+        return await self._health.check(await self.get(name), timeout=timeout)
+
+    async def recover(self, caller: Principal, name: str, *, lease: str) -> RecoveredTab:
+        """Bring a tab back to use, in its turn; one whose page answers is given as it is.
+
+        Raises RECOVERY_FAILED, TAB_CLOSED, TAB_CAPACITY.
+        """
+        right = await self._rights.judged(caller, name, lease, usable=rules.is_open, beside_turn=True)
+        async with self._lines.turn(right.tab.name):
+            await self._rights.judged(caller, name, lease, usable=rules.is_open, beside_turn=True)
+            return await self.recovery.recover(right.tab.name, by_client=True)
+
+    @contextlib.contextmanager
+    def _looking_after(self, tab: str) -> Generator[None]:
+        """Look at the tab at once where a call finds that its page does not answer, so that watchers learn of it."""
+        try:
+            yield
+        except Refused as refused:
+            if refused.reason is Reason.TAB_UNRESPONSIVE:
+                self._health.check_soon(tab)
+            raise
+
     # Driving
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
@@ -199,7 +232,8 @@ class Tabs:
         right = await self._rights.judged(caller, name, lease)
         async with self._lines.turn(right.tab.name):
             right = await self._rights.judged(caller, name, lease)
-            return await self._bring_to_front(right.tab, right)
+            with self._looking_after(right.tab.name):
+                return await self._bring_to_front(right.tab, right)
 
     async def _bring_to_front(self, tab: Tab, right: Right | None) -> Tab:
         host = self._hosts.of(tab.name)
@@ -223,8 +257,9 @@ class Tabs:
                     raise refused
                 host = self._hosts.of(tab.name)
                 timeout = order.milestone_timeout.total_seconds()
-                page = await host.page(tab.name, timeout=timeout)
-                navigation = await page.navigate(uri, until=order.until, timeout=timeout)
+                with self._looking_after(tab.name):
+                    page = await host.page(tab.name, timeout=timeout)
+                    navigation = await page.navigate(uri, until=order.until, timeout=timeout)
                 navigation = await page.with_status(navigation)
                 return await self._log.change(lambda changes: _record_visit(changes, right, page)), navigation
         except Refused as refused:
@@ -239,8 +274,8 @@ class Tabs:
         return self._lines.if_free(tab)
 
     async def wait_for_page(self, tab: str, *, timeout: float) -> Page:
-        """The live page behind a tab; as `BrowserHost.page`."""
-        return await self._hosts.of(tab).page(tab, timeout=timeout)
+        """The live page behind a tab, for an open turn: also one that is brought back; as `BrowserHost.page`."""
+        return await self._hosts.of(tab).page(tab, timeout=timeout, lost=True)
 
 
 def _record_front(changes: Changes, activated: Tab, front: str | None, right: Right | None) -> Tab:

@@ -16,7 +16,14 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.names import session_of
 from tabmuxd.resources.outcomes import with_outcome
-from tabmuxd.resources.session import CompletionEvidence, Session, Turn, TurnState, Warning  # noqa: A004 - the contract's word
+from tabmuxd.resources.session import (
+    CompletionEvidence,
+    Session,
+    SessionState,
+    Turn,
+    TurnState,
+    Warning,  # noqa: A004 - the contract's word
+)
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules
 
@@ -97,20 +104,28 @@ def may_prompt(changes: Changes, session: Session) -> Refused | None:
     return lease_rules.is_held(session.tab, held, changes.now) if held and not held.session else None
 
 
-def submit(changes: Changes, name: str, tab: str, baseline: tuple[str, ...]) -> Turn:
+def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ...]) -> Turn:
     """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again.
 
-    Raises TabLost if the session does not hold the `tab` any more that the prompt was typed into.
+    Raises TabLost if the session does not hold the tab any more, or another page is behind it than that which the
+    prompt was `typed_into`.
     """
     turn = _open(changes, name)
     if turn.state is not TurnState.PENDING:
         raise refuse(Reason.SUBMIT_UNCONFIRMED, f"{name} was submitted before; it is not submitted again.", turn=name)
     session = changes.session(session_of(name))
-    bound = changes.tab(tab)
-    held = changes.holder(bound) if bound else None
-    if session is None or session.tab != tab or held is None or held.session != session.name:
-        raise TabLost(tab)
+    tab = changes.tab(typed_into.name)
+    held = changes.holder(tab) if tab else None
+    if session is None or session.tab != typed_into.name or held is None or held.session != session.name:
+        raise TabLost(typed_into.name)
+    if tab is None or tab.state is not TabState.READY or _page_of(tab) != _page_of(typed_into):
+        raise TabLost(typed_into.name)
     return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
+
+
+def _page_of(tab: Tab) -> tuple[int, int]:
+    """Tells one page behind a tab from the next: both numbers only grow."""
+    return tab.generation, tab.recovery_count
 
 
 def run(changes: Changes, name: str) -> Turn:
@@ -188,14 +203,16 @@ def lose_tab(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause, t
     """The session of a tab loses it: it is parked, and its open turn ends with the reason, if it was submitted.
 
     A turn that is still PENDING goes on in another tab, unless a client closed this one. The caller ends tab and lease.
-    `text_of` gives the text of an open turn's answer so far; it is called on the store's thread.
+    How often the tab went away was counted before, if it could not be brought back. `text_of` gives the text of an open
+    turn's answer so far; it is called on the store's thread.
     """
     session = changes.session(tab.session)
     if session is None or session.ended or session.tab != tab.name:
         return
     turn = changes.turn(session.open_turn) if session.open_turn else None
     by_client = refused.reason is Reason.TAB_CLOSED
-    parked = changes.record(replace(session, tab="", close_count=session.close_count + 1), cause)
+    close_count = session.close_count + (session.state is SessionState.ACTIVE)
+    parked = changes.record(replace(session, tab="", state=SessionState.ACTIVE, close_count=close_count), cause)
     if turn is None or turn.ended or (turn.state is TurnState.PENDING and not by_client):
         return
     changes.record(_ended(turn, Ending(TurnState.FAILED, text_of(turn.name), refused=refused), changes.now), cause)

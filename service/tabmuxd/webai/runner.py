@@ -12,13 +12,14 @@ from typing import Final, TypeVar, assert_never
 import structlog
 
 from tabmuxd.cdp.errors import CdpError
+from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, lease_name, new_id, session_of
 from tabmuxd.resources.orders import TabOrder
 from tabmuxd.resources.session import CompletionEvidence, Session, Turn, TurnState, Warning  # noqa: A004 - the contract's word
-from tabmuxd.resources.tab import LoadMilestone
+from tabmuxd.resources.tab import LoadMilestone, Tab
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.webai import completion, records, submission
@@ -75,6 +76,7 @@ class TurnRunner:
         self._chat: ChatPage | None = None
         self._last_refusal: Refused | None = None
         self._typed = False
+        self._page_since = 0.0
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -131,8 +133,9 @@ class TurnRunner:
             try:
                 page = await self._patiently(self._get_page)
                 chat = self._on(page)
+                typed_into = self._tab_of(page)
                 baseline, length = await self._type(chat, turn.prompt)
-                await self._record_submit(page.tab, baseline)
+                await self._record_submit(typed_into, baseline)
                 break
             except (CdpError, PageNotAnswering, TabLost) as error:
                 # Nothing was pressed: the tab may be gone, and the turn goes on in another.
@@ -227,9 +230,11 @@ class TurnRunner:
         """Look for the prompt in the conversation, and record RUNNING; without evidence it is SUBMIT_UNCONFIRMED."""
         turn = self._turn()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._descriptor.windows.commit_wait
+        began = loop.time()
         while True:
             sample, own = await self._see(turn)
+            # A page that came back has the whole time to show the prompt.
+            deadline = max(began, self._page_since) + self._descriptor.windows.commit_wait
             # What still stands in the composer was not taken; at the end it goes, also if another process typed it.
             self._typed = lookup_hash(sample.composer_text) == turn.lookup_sha256
             if own is not None and not self._typed:
@@ -241,8 +246,14 @@ class TurnRunner:
                     turn=self.name,
                 )
             await self._pause(min(_RETRY, max(0.0, deadline - loop.time())))
-        await self._around.log.change(lambda changes: records.run(changes, self.name))
-        await self._note(sample)
+        uri = self._descriptor.conversation_of(sample.uri)
+
+        def record(changes: Changes) -> None:
+            records.run(changes, self.name)
+            # In one step, so that what is lost from here on comes back.
+            records.note_conversation(changes, self.name, uri, sample.title)
+
+        await self._around.log.change(record)
 
     async def _observe(self) -> None:
         """Follow the answer to its end."""
@@ -252,6 +263,9 @@ class TurnRunner:
         while True:
             sample, own = await self._see(turn)
             await self._note(sample)
+            if self._page_since > seen.quiet_since:
+                # Another page shows the answer: how long it has been quiet is counted from here.
+                seen = completion.Observation(quiet_since=self._page_since, text=seen.text)
             seen = completion.observe(seen, sample, own, self._descriptor.placeholders, loop.time())
             self._feed.set(seen.text)
             verdict = completion.judge(seen, sample, self._descriptor.windows, loop.time())
@@ -280,8 +294,8 @@ class TurnRunner:
                 case _:
                     assert_never(verdict)
 
-    async def _record_submit(self, tab: str, baseline: tuple[str, ...]) -> None:
-        await self._around.log.change(lambda changes: records.submit(changes, self.name, tab, baseline))
+    async def _record_submit(self, typed_into: Tab, baseline: tuple[str, ...]) -> None:
+        await self._around.log.change(lambda changes: records.submit(changes, self.name, typed_into, baseline))
 
     async def _record_stalled(self, stalled: bool) -> None:  # noqa: FBT001 - what is recorded
         await self._around.log.change(lambda changes: records.stall(changes, self.name, stalled=stalled))
@@ -343,10 +357,18 @@ class TurnRunner:
             raise records.turn_ended(self.name)
         return session
 
+    def _tab_of(self, page: Page) -> Tab:
+        """The tab as it stands with this page; TabLost where it has another, or none."""
+        tab = self._around.log.live.tab(page.tab)
+        if tab is None or tab.target_id != page.session.target_id:
+            raise TabLost(page.tab)
+        return tab
+
     def _on(self, page: Page) -> ChatPage:
         if self._chat is None or self._chat.page is not page:
             self._drop_page()
             self._chat = ChatPage(page, self._descriptor)
+            self._page_since = asyncio.get_running_loop().time()
         return self._chat
 
     def _drop_page(self) -> None:

@@ -13,7 +13,7 @@ _TEXTS = {
     "browsers": "product endpoint limits process_key id parent",
     "tabs": (
         "owner opener target_id uri title group labels session lease health? dialog? shared_with left_at marker "
-        "id parent"
+        "next_target_id id parent"
     ),
     "leases": "tab terms session owner request_id id parent",
     "sessions": (
