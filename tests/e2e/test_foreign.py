@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
+from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     ActivateTabRequest,
@@ -22,6 +23,7 @@ from tabmux.v1.tab_service_pb2 import (
     GetTabRequest,
     ListTabsRequest,
     NavigateTabRequest,
+    RecoverTabRequest,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -165,6 +167,50 @@ async def test_left_alone(server: Server, person: Person, pages: Pages, relay: R
     assert relay.count("Page.bringToFront") == relay.count("Browser.close") == 0
     assert await person.looks(plain) == before
     assert set(await person.pages()) == {plain, hung, blocked}
+
+
+async def test_own_session(server: Server, pages: Pages, relay: Relay, person: Person) -> None:
+    """Each page call goes over a session attached to exactly the target of its tab, the new one after it came back.
+
+    (O-22, O-23, O-112, TAB-01.)
+    """
+    twins = [await opened(server, pages.at("/page?title=twin")) for _ in range(3)]
+    relay.commands.clear()
+    for number, tab in enumerate((*twins, *reversed(twins))):
+        step = NavigateTabRequest(name=tab.name, uri=pages.at(f"/page?title={number}"))
+        answer = (await server.tabs.NavigateTab(step, timeout=LIMIT)).tab
+        assert (answer.name, answer.uri) == (tab.name, step.uri)
+    sent = [command.target_id for command in relay.commands if command.method == "Page.navigate"]
+    assert sent == [tab.target_id for tab in (*twins, *reversed(twins))]
+
+    await person.close(twins[1].target_id)
+    await server.tabs_when(lambda tabs: any(tab.state == Tab.STATE_LOST for tab in tabs))
+    back = (await server.tabs.RecoverTab(RecoverTabRequest(name=twins[1].name), timeout=2 * LIMIT)).tab
+    relay.commands.clear()
+    await server.tabs.NavigateTab(NavigateTabRequest(name=back.name, uri=pages.at("/page")), timeout=LIMIT)
+    sent = [command.target_id for command in relay.commands if command.method == "Page.navigate"]
+    assert sent == [back.target_id]
+    assert back.target_id != twins[1].target_id
+
+
+async def test_blank_by_itself(server: Server, pages: Pages, relay: Relay, person: Person) -> None:
+    """A tab that a person takes to about:blank is told of so; nothing is loaded or replaced (O-97, O-144)."""
+    tab = await opened(server, pages.at("/page?title=mine"))
+    relay.commands.clear()
+    async with watching(server.tabs.WatchTabs(WatchTabsRequest(tabs=[tab.name]))) as watch:
+        await person.call("Page.navigate", await person.attach(tab.target_id), url="about:blank")
+        told = await watch.until(lambda event: event.tab.uri == "about:blank")
+    assert (told.cause, told.tab.state, told.tab.target_id, told.tab.generation) == (
+        ChangeCause.CHANGE_CAUSE_PAGE,
+        Tab.STATE_READY,
+        tab.target_id,
+        tab.generation,
+    )
+    assert {"Page.navigate", "Page.reload", "Target.createTarget", "Target.closeTarget"}.isdisjoint(
+        command.method for command in relay.commands
+    )
+    step = NavigateTabRequest(name=tab.name, uri=pages.at("/page?title=on"))
+    assert (await server.tabs.NavigateTab(step, timeout=LIMIT)).tab.uri == step.uri
 
 
 async def test_activate_asked(server: Server, person: Person, pages: Pages, relay: Relay) -> None:

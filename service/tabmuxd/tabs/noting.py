@@ -30,10 +30,15 @@ class Notes:
         self._info_of = info_of
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._recorded: dict[str, float] = {}
+        self._writing: set[str] = set()
+        self._changed_meanwhile: set[str] = set()
 
     def note(self, tab: str) -> None:
         """Something about the tab's target has changed: record it at once, or when the interval is over."""
         if tab in self._waiting:
+            return
+        if tab in self._writing:
+            self._changed_meanwhile.add(tab)
             return
         loop = asyncio.get_running_loop()
         due = self._recorded.get(tab, -_INTERVAL) + _INTERVAL
@@ -49,19 +54,32 @@ class Notes:
         self._waiting.pop(tab, None)
         record = self._log.live.tab(tab)
         info = None if record is None else self._info_of(record)
-        if record is None or info is None or record.state is not TabState.READY or with_info(record, info) == record:
-            return
-        self._recorded[tab] = asyncio.get_running_loop().time()
-        self._tasks.spawn(self._log.change(lambda changes: _record(changes, tab, info)), f"note {tab}")
+        if record is not None and info is not None and record.state is TabState.READY:
+            self._writing.add(tab)
+            self._tasks.spawn(self._write(tab, info), f"note {tab}")
+
+    async def _write(self, tab: str, info: TargetInfo) -> None:
+        try:
+            # Whether it is new is judged behind all that stands in line: the last step may not be written down yet.
+            if await self._log.change(lambda changes: _record(changes, tab, info)):
+                self._recorded[tab] = asyncio.get_running_loop().time()
+        finally:
+            self._writing.discard(tab)
+            if tab in self._changed_meanwhile:
+                self._changed_meanwhile.discard(tab)
+                self.note(tab)
 
 
-def _record(changes: Changes, name: str, info: TargetInfo) -> None:
+def _record(changes: Changes, name: str, info: TargetInfo) -> bool:
+    """Record what is new of the tab; gives whether anything was."""
     tab = changes.tab(name)
     if tab is None or tab.state is not TabState.READY or tab.target_id != info.target_id:
-        return
+        return False
     noted = with_info(tab, info)
-    if noted != tab:
-        changes.record(noted, ChangeCause.PAGE)
+    if noted == tab:
+        return False
+    changes.record(noted, ChangeCause.PAGE)
+    return True
 
 
 def with_info(tab: Tab, info: TargetInfo) -> Tab:
