@@ -53,6 +53,7 @@ class Running:
 
     settings: Settings
     server: RpcServer
+    tabs: Tabs
     playground_port: int
 
 
@@ -102,7 +103,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
                 Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
             )
         )
-        yield Running(settings, server, port)
+        yield Running(settings, server, tabs, port)
 
 
 async def _let_go(host: BrowserHost) -> None:
