@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -45,17 +46,22 @@ class Client:
         """Lease by tab, as far as we remember: it may have ended long ago."""
         self.sessions: list[str] = []
 
-    async def ask(self, method: str, request: Message, **fields: float) -> Any:  # noqa: ANN401 - whichever answer it is
-        """The answer, or as a text the reason of the refusal; anything else that a call can end with is a failure."""
+    async def ask(
+        self, method: str, request: Message, *, timeout: float = DEADLINE, refused: Collection[str] = ()
+    ) -> Any:  # noqa: ANN401 - whichever answer it is
+        """The answer, or as a text the reason of the refusal; anything else that a call can end with is a failure.
+
+        `refused`: reasons that this request may be refused with, and others never are.
+        """
         stub = next(stub for stub in self._stubs if hasattr(stub, method))
         before = self.world.outages.count
         try:
-            answer = await getattr(stub, method)(request, **{"timeout": DEADLINE, "wait_for_ready": True, **fields})
+            answer = await getattr(stub, method)(request, timeout=timeout, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             answer = error_of_call(error).reason
             if not answer and error.code() in _OF_OUTAGES and self.world.outages.met(before):
                 answer = LOST
-            if not answer or answer in _OUR_FAULT:
+            if not answer or (answer in _OUR_FAULT and answer not in refused):
                 raise AssertionError(f"{self.principal}: {method} {request} ended with {error!r}") from error
         self.world.answers[method, answer if isinstance(answer, str) else ""] += 1
         return answer

@@ -12,16 +12,24 @@ from tabmux.v1.tab_service_pb2 import (
     LOAD_MILESTONE_COMMITTED,
     LOAD_MILESTONE_DOM_CONTENT_LOADED,
     LOAD_MILESTONE_LOADED,
+    AcquireLeaseRequest,
     ActivateTabRequest,
+    AdoptTabRequest,
+    CheckTabHealthRequest,
     CloseTabRequest,
     CloseTabsOutcome,
     CloseTabsRequest,
     CreateTabRequest,
     GetBrowserRequest,
     GetTabRequest,
+    ListLeasesRequest,
     ListTabsRequest,
     NavigateTabRequest,
     Navigation,
+    RecoverTabRequest,
+    RecoverTabResponse,
+    ReleaseLeaseRequest,
+    RenewLeaseRequest,
     UpdateTabRequest,
 )
 from tabmux.v1.web_ai_service_pb2 import CreateSessionRequest, SendPromptRequest
@@ -56,12 +64,17 @@ async def create(client: Client) -> None:
         request_id=client.new_id(),
         milestone_timeout=_SHORT_WAIT if "never" in uri else None,
     )
+    if client.random.random() < 0.2:
+        request.lease_terms.ttl.FromSeconds(30)
     answer = await client.ask("CreateTab", request)
     if answer == LOST:
         answer = await client.ask("CreateTab", request)
     if not isinstance(answer, str):
         client.learn(answer.tab, uri)
         client.saw(answer.tab.name, answer.tab)
+        if answer.HasField("lease"):
+            assert answer.lease.owner == client.principal, answer
+            client.leases[answer.tab.name] = answer.lease.name
 
 
 async def create_twice(client: Client) -> None:
@@ -205,6 +218,81 @@ async def clear(client: Client) -> None:
             client.forget(outcome.tab)
 
 
+async def hold(client: Client) -> None:
+    """Take a lease on a tab of ours, renew the one we have, or give it back."""
+    if (name := client.one_of_mine()) is None:
+        await create(client)
+        return
+    lease = client.leases.get(name)
+    if lease is None:
+        request = AcquireLeaseRequest(tab=name, request_id=client.new_id())
+        request.terms.ttl.FromSeconds(client.random.choice([5, 30]))
+        request.terms.close_on_expiry = client.random.random() < 0.3
+        answer = await client.ask("AcquireLease", request)
+        if isinstance(answer, str):
+            _learn_of_end(client, name, answer)
+            return
+        assert (answer.lease.owner, answer.lease.tab) == (client.principal, name), answer
+        client.leases[name] = answer.lease.name
+    elif client.random.random() < 0.5:
+        answer = await client.ask("RenewLease", RenewLeaseRequest(name=lease))
+        if isinstance(answer, str):
+            assert answer in ("LEASE_LOST", "LEASE_NOT_FOUND", LOST), answer
+            del client.leases[name]
+    else:
+        answer = await client.ask("ReleaseLease", ReleaseLeaseRequest(name=lease))
+        assert answer == LOST or answer.lease.HasField("end_time"), answer
+        client.leases.pop(name, None)
+
+
+async def seize(client: Client) -> None:
+    """Try to renew and to give back a lease that is another's, whose name is public."""
+    listed = await client.ask("ListLeases", ListLeasesRequest(page_size=50))
+    if isinstance(listed, str):
+        return
+    others = [lease for lease in listed.leases if lease.owner != client.principal and not lease.session]
+    if not others or client.admin:
+        return
+    lease = client.random.choice(others)
+    assert await client.ask("RenewLease", RenewLeaseRequest(name=lease.name)) in ("NOT_OWNER", LOST)
+    assert await client.ask("ReleaseLease", ReleaseLeaseRequest(name=lease.name)) in ("NOT_OWNER", LOST)
+
+
+async def adopt(client: Client) -> None:
+    """Take over a page that the person has given away; only the person may."""
+    if not client.world.spares:
+        return
+    target_id, uri = client.random.choice(sorted(client.world.spares.items()))
+    request = AdoptTabRequest(target_id=target_id)
+    answer = await client.ask("AdoptTab", request, refused=("SCOPE_MISSING",))
+    if isinstance(answer, str):
+        assert client.admin == (answer != "SCOPE_MISSING") or answer == LOST, answer
+        return
+    assert (answer.tab.target_id, answer.tab.owner, client.admin) == (target_id, client.principal, True), answer
+    client.learn(answer.tab, uri)
+
+
+async def recover(client: Client) -> None:
+    """Bring a tab of ours back, which does nothing to one whose page answers."""
+    if (name := client.one_of_mine()) is None:
+        await create(client)
+        return
+    answer = await client.ask("RecoverTab", RecoverTabRequest(name=name, lease=client.leases.get(name, "")))
+    if isinstance(answer, str):
+        _learn_of_end(client, name, answer)
+        return
+    assert answer.strategy != RecoverTabResponse.STRATEGY_UNSPECIFIED, answer
+    client.saw(name, answer.tab)
+
+
+async def check(client: Client) -> None:
+    """Look how a tab is, whoever owns it: what is found is the answer."""
+    if client.world.tabs:
+        name = client.random.choice(sorted(client.world.tabs))
+        answer = await client.ask("CheckTabHealth", CheckTabHealthRequest(name=name))
+        assert answer in ("BROWSER_UNREACHABLE", LOST) or answer.tab.name == name, answer
+
+
 async def look(client: Client) -> None:
     """Read: a tab, whoever owns it, the list in pages, and the browser."""
     if client.world.tabs:
@@ -265,9 +353,14 @@ OPERATIONS: Final[tuple[tuple[Operation, int], ...]] = (
     (navigate, 20),
     (intrude, 8),
     (update, 10),
+    (hold, 12),
+    (seize, 2),
+    (adopt, 3),
     (close, 16),
     (clear, 2),
-    (look, 10),
+    (recover, 6),
+    (check, 4),
+    (look, 8),
     (activate, 3),
     (prompt, 3),
 )

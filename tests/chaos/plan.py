@@ -33,12 +33,19 @@ class Act(Enum):
     CLOSE_TAB = "close a tab"
     CRASH_TAB = "crash a tab"
     OPEN_POPUP = "open a popup"
+    OPEN_SPARE = "open a page that may be adopted"
     CUT_WATCH = "cut the watch"
     KILL_SERVER = "kill the server"
     KILL_BROWSER = "kill the browser"
 
 
-_LIGHT: Final[Mapping[Act, int]] = {Act.CLOSE_TAB: 4, Act.CRASH_TAB: 2, Act.OPEN_POPUP: 2, Act.CUT_WATCH: 1}
+_LIGHT: Final[Mapping[Act, int]] = {
+    Act.CLOSE_TAB: 4,
+    Act.CRASH_TAB: 2,
+    Act.OPEN_POPUP: 2,
+    Act.OPEN_SPARE: 1,
+    Act.CUT_WATCH: 1,
+}
 _OPERATIONS_PER_LIGHT_ACT: Final = 8
 _OPERATIONS_PER_SERVER_KILL: Final = 100
 _OPERATIONS_PER_BROWSER_KILL: Final = 170

@@ -11,7 +11,14 @@ from typing import Any, Final
 from tabmux.v1.browser_pb2 import Browser
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.tab_service_pb2 import CloseTabRequest, CloseTabsOutcome, CloseTabsRequest, ListTabsRequest
+from tabmux.v1.tab_service_pb2 import (
+    CloseTabRequest,
+    CloseTabsOutcome,
+    CloseTabsRequest,
+    ListLeasesRequest,
+    ListTabsRequest,
+    ReleaseLeaseRequest,
+)
 from tabmux.v1.web_ai_service_pb2 import CancelTurnRequest, WaitTurnRequest
 from tabmuxd.events import Log
 
@@ -79,15 +86,19 @@ async def _settle(world: World, browser: Chrome) -> None:
 
 
 def _strays(world: World, pages: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Pages that may be foreign though one of ours opened them.
+    """Pages that may be foreign though they are not the person's three: those that were given away, and popups.
 
-    Chrome 156 names no opener that is closed: if that was so before the server was back, nothing proves them ours.
+    A popup is foreign if a foreign or adopted page opened it. Chrome 156 names no opener that is closed: if it was so
+    before the server was back, nothing proves the popup ours.
     """
-    return {
-        target_id
-        for target_id, info in pages.items()
-        if not info.get("openerId") and info["url"] in world.popups and world.outages.met(world.popups[info["url"]])
-    }
+    strays = set(world.spares) & set(pages)
+    for target_id, info in pages.items():
+        popup = world.popups.get(info["url"])
+        if popup is not None and (
+            popup.opener in world.spares or (not info.get("openerId") and world.outages.met(popup.outages))
+        ):
+            strays.add(target_id)
+    return strays
 
 
 async def _untouched(browser: Chrome) -> None:
@@ -100,7 +111,7 @@ async def _untouched(browser: Chrome) -> None:
 
 
 async def _clear(world: World, browser: Chrome, person: Client) -> None:
-    """Every turn ends, and every tab is closed on request; the person's pages are all that is left."""
+    """Every turn ends, every lease is given back, every tab closed on request; only the person's pages are left."""
     for name in sorted(world.turn_names):
         await person.ask("CancelTurn", CancelTurnRequest(name=name))
         request = WaitTurnRequest(name=name)
@@ -108,6 +119,8 @@ async def _clear(world: World, browser: Chrome, person: Client) -> None:
         answer = await person.ask("WaitTurn", request)
         assert ended(answer.turn), answer
         assert answer.turn.state != Turn.STATE_UNSPECIFIED
+    for lease in (await person.ask("ListLeases", ListLeasesRequest(page_size=500))).leases:
+        assert (await person.ask("ReleaseLease", ReleaseLeaseRequest(name=lease.name))).lease.HasField("end_time")
     for tab in await world.server.list_tabs():
         if not tab.pooled:
             answer = await person.ask("CloseTab", CloseTabRequest(name=tab.name, force=True))

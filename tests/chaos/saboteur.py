@@ -8,7 +8,7 @@ from random import Random
 from tests.chaos.browsers import Chrome
 from tests.chaos.chronicle import Chronicle
 from tests.chaos.plan import Act
-from tests.chaos.world import World
+from tests.chaos.world import Popup, World
 from tests.e2e.serving import LIMIT
 
 
@@ -42,6 +42,9 @@ class Saboteur:
                 self._world.browser_there.clear()
                 await self._browser.kill()
                 self._world.browser_there.set()
+            case Act.OPEN_SPARE:
+                address = self._world.pages.at(f"/page?title=spare-{len(self._world.spares)}")
+                self._world.spares[await self._browser.person.open(address)] = address
             case Act.CLOSE_TAB | Act.CRASH_TAB | Act.OPEN_POPUP:
                 await self._spoil(act)
 
@@ -63,5 +66,5 @@ class Saboteur:
             await person.send("Page.crash", session)
             return
         address = self._world.pages.at(f"/page?title=popup-{len(self._world.popups)}")
-        self._world.popups[address] = self._world.outages.count
+        self._world.popups[address] = Popup(target_id, self._world.outages.count)
         await person.send("Runtime.evaluate", session, expression=f"window.open('{address}')", userGesture=True)

@@ -66,6 +66,6 @@ def _keep(
 ) -> None:
     """Keep the records of a round that failed."""
     if error is not None:
-        for file in (*directory.glob("tabmuxd.sqlite3*"), *directory.glob("server.log")):
+        for file in (*directory.glob("tabmuxd.sqlite3*"), *directory.glob("**/*.log"), *directory.glob("**/*.dmp")):
             shutil.copy(file, place)
         print(f"records of the round: {place}")  # noqa: T201 - where to look

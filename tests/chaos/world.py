@@ -22,6 +22,14 @@ class Known:
     """Every address that anybody ever sent it to."""
 
 
+@dataclass(frozen=True)
+class Popup:
+    """A page that another was made to open: target id of that one, and how many outages there had been by then."""
+
+    opener: str
+    outages: int
+
+
 class Outages:
     """When the server was not there: what a call that met an outage ends with says nothing."""
 
@@ -81,8 +89,10 @@ class World:
     tabs: dict[str, Known] = field(default_factory=dict)
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each method was answered with which reason; with none where it succeeded."""
-    popups: dict[str, int] = field(default_factory=dict)
-    """Address of each page that one of ours was made to open, and how many outages there had been by then."""
+    spares: dict[str, str] = field(default_factory=dict)
+    """Address by target id of pages of the person that anybody may have."""
+    popups: dict[str, Popup] = field(default_factory=dict)
+    """By address."""
     prompts: set[str] = field(default_factory=set)
     """Texts that were sent as prompts, each perhaps several times under the same request id."""
     turn_names: set[str] = field(default_factory=set)

@@ -28,9 +28,11 @@ from tabmux.v1.tab_service_pb2 import (
     CreateTabRequest,
     GetServerInfoRequest,
     GetTabRequest,
+    ListLeasesRequest,
     ListTabsRequest,
     NavigateTabRequest,
     Navigation,
+    ReleaseLeaseRequest,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -84,6 +86,9 @@ async def _unharmed(server: Server) -> AsyncIterator[None]:
     """Afterwards the server serves, and nothing in it went wrong."""
     yield
     await server.tabs.GetServerInfo(GetServerInfoRequest(), timeout=LIMIT)
+    for lease in (await server.tabs.ListLeases(ListLeasesRequest(), timeout=LIMIT)).leases:
+        if not lease.session:
+            await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=lease.name), timeout=LIMIT)
     for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
         await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
     for trouble in ("incident", "task failed", "Traceback", "never awaited"):
