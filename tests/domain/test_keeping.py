@@ -177,8 +177,9 @@ def test_hand_over() -> None:
     ]
     busy = [standings[0], replace(standings[1], at_work=True)]
     order = TabOrder(group="g", from_pool=True)
-    found = [keeping.from_pool(seen, order) for seen in (standings, busy, standings[2:])]
-    assert found == [standings[1].tab, standings[0].tab, None]
+    opened = [standings[0], replace(standings[1], tab=replace(standings[1].tab, has_opened=True))]
+    found = [keeping.from_pool(seen, order) for seen in (standings, busy, opened, standings[2:])]
+    assert found == [standings[1].tab, standings[0].tab, standings[0].tab, None]
 
 
 @pytest.mark.parametrize(
@@ -192,10 +193,14 @@ def test_hand_over() -> None:
         ({"pinned": True}, False),
         ({"dialog": Dialog(DialogKind.ALERT, "", "", NOW)}, False),
         ({"group": "full"}, False),
+        ({"has_opened": True}, False),
     ],
 )
 def test_giving_back(given: dict[str, Any], *, pooled: bool) -> None:
-    """A tab is pooled if it is READY, opened by the service, and its group has room; else it closes (O-47)."""
+    """A tab is pooled if it is READY, opened by the service, and its group has room; else it closes (O-47).
+
+    One whose page has opened another is not, since that one may drive it (O-2, O-45).
+    """
     others = [tab(number, group="full", pooled=True, owner="") for number in (2, 3, 4)]
     given_back = replace(tab(1, group="g"), **given)
     assert keeping.may_be_pooled(given_back, [given_back, *others], LIMITS) == pooled
@@ -211,15 +216,21 @@ def test_pooled_is_nobodys() -> None:
 
 
 def test_pool_excess() -> None:
-    """Above 3 of a group, 8 in all or 30 min the oldest close, and the newest are kept (O-47, LSE-10)."""
+    """Above 3 of a group, 8 in all or 30 min the oldest close, and the newest are kept (O-47, LSE-10).
+
+    One that has opened a page in the pool is handed over to nobody, and closes too (O-45).
+    """
     grouped = [tab(number, group="g", pooled=True, owner="", idle=number * MINUTE) for number in range(1, 6)]
     many = [tab(10 + number, group=f"g{number}", pooled=True, owner="", idle=number * MINUTE) for number in range(9)]
     old = tab(30, group="o", pooled=True, owner="", idle=OLD)
-    found = [keeping.pool_excess([standing(each) for each in tabs], LIMITS, NOW) for tabs in (grouped, many, [old])]
+    opened = tab(31, group="o", pooled=True, owner="", has_opened=True)
+    chosen = (grouped, many, [old], [opened])
+    found = [keeping.pool_excess([standing(each) for each in tabs], LIMITS, NOW) for tabs in chosen]
     assert found == [
         [(grouped[4], CloseCause.CAPACITY), (grouped[3], CloseCause.CAPACITY)],
         [(many[8], CloseCause.CAPACITY)],
         [(old, CloseCause.IDLE)],
+        [(opened, CloseCause.CAPACITY)],
     ]
 
 

@@ -61,3 +61,11 @@ def test_popup_of_closed() -> None:
     opener = rules.closed(ready_tab(), CloseCause.CLIENT, NOW)
     popup = popups.popup_of(opener, None, name=_NAME, target_id="T", browser_generation=2, now=NOW)
     assert (popup.opener, popup.owner, popup.lease) == (TAB, "local/a", "")
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_popup_of_pooled(*, pooled: bool) -> None:
+    """What a pooled tab opens is nobody's, also while it is handed over and shows the earlier page still (O-45)."""
+    opener = replace(ready_tab(), owner="" if pooled else "local/a", pooled=pooled, shared_with=(), left_at="a:")
+    popup = popups.popup_of(opener, None, name=_NAME, target_id="T", browser_generation=2, now=NOW)
+    assert (popup.owner, popup.shared_with) == ("", ())

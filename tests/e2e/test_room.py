@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -31,7 +32,7 @@ from tests.cdp.browsers import fresh_profile
 from tests.e2e.conversing import Conversation, end_of
 from tests.e2e.pages import Pages, running_pages
 from tests.e2e.person import Person, person_at
-from tests.e2e.refusals import reason
+from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
 from tests.e2e.watching import Call, watching
 
@@ -239,6 +240,69 @@ async def test_unfit(server: Server, pages: Pages, person: Person, harm: str) ->
     else:
         assert (old.state, old.close_cause) == (Tab.STATE_CLOSED, Tab.CLOSE_CAUSE_CAPACITY)
         assert list(await server.page_targets()) == [answer.tab.target_id]
+
+
+async def test_repeated_after_giving_back(server: Server, pages: Pages) -> None:
+    """A CreateTab repeated after its tab was given back is TAB_CLOSED, whoever has the tab now (O-2, O-21, O-45)."""
+    a, b = (TabServiceStub(server.channel(name)) for name in ("a", "b"))
+    request = CreateTabRequest(uri=pages.at("/page"), group="g", request_id=str(uuid4()), activate=True)
+    tab = (await a.CreateTab(request, timeout=LIMIT)).tab
+    await a.CloseTab(CloseTabRequest(name=tab.name, pool=True), timeout=LIMIT)
+    pooled = await got(server, tab)
+    assert await reason(a.CreateTab(request, timeout=LIMIT)) == "TAB_CLOSED"
+    assert (pooled.pooled, await got(server, tab)) == (True, pooled)
+    taken = (await b.CreateTab(CreateTabRequest(group="g", from_pool=True), timeout=LIMIT)).tab
+    assert (taken.name, taken.owner) == (tab.name, "local/b")
+    refused = await refusal(a.CreateTab(request, timeout=LIMIT))
+    assert (refused.reason, pages.at("/") in str(refused)) == ("TAB_CLOSED", False)
+    assert await got(server, tab) == taken
+
+
+async def test_opened_others(server: Server, pages: Pages, person: Person) -> None:
+    """A tab whose page has opened another is closed rather than pooled: that one holds it by reference (O-2, O-45)."""
+    a = TabServiceStub(server.channel("a"))
+    tab = (await a.CreateTab(CreateTabRequest(uri=pages.at("/opens-popup"), group="g"), timeout=LIMIT)).tab
+    async with watching(watch_of(server)) as watch:
+        await person.touch(await person.attach(tab.target_id))
+        popup = (await watch.until(lambda event: event.tab.opener == tab.name and event.tab.state == 2)).tab
+    await a.CloseTab(CloseTabRequest(name=popup.name), timeout=LIMIT)
+    closed = (await a.CloseTab(CloseTabRequest(name=tab.name, pool=True), timeout=LIMIT)).tab
+    assert (closed.state, closed.pooled) == (Tab.STATE_CLOSED, False)
+    answer = await created(server, group="g", from_pool=True)
+    assert answer.from_pool is False
+
+
+async def test_forced_into_the_pool(server: Server, pages: Pages) -> None:
+    """A tab that serves an open turn, or that a call is at work on, is closed by force, not pooled (O-38, O-45)."""
+    conversation = Conversation("{{seconds=60}}")
+    await conversation.start(server)
+    tab = (await created(server, group="g")).tab
+    async with watching(watch_of(server)) as watch:
+        turn = await conversation.send(server)
+        of_turn = (await watch.until(lambda event: event.tab.session and event.tab.lease)).tab
+        uri = pages.at("/never-loaded")
+        going = asyncio.ensure_future(
+            server.tabs.NavigateTab(NavigateTabRequest(name=tab.name, uri=uri), timeout=LIMIT)
+        )
+        await watch.until(lambda event: event.tab.uri == uri)
+    closed = [await given_back(server, each, force=True) for each in (tab, of_turn)]
+    assert [(each.state, each.pooled) for each in closed] == [(Tab.STATE_CLOSED, False)] * 2
+    assert await reason(going) == "OUTCOME_UNKNOWN"
+    assert (await end_of(server, turn)).error.reason == "TAB_CLOSED"
+
+
+async def test_window_name(server: Server, pages: Pages, person: Person) -> None:
+    """What a page has left in the name and the history of its window is gone at the hand-over (O-45, O-91)."""
+    tab = (await created(server, pages.at("/page"), group="g")).tab
+    session = await person.attach(tab.target_id)
+    await person.evaluate(session, "window.name = 'left behind'; history.pushState(1, '', '/page?title=again')")
+    await person.evaluate(session, "history.replaceState(1, '', '/page')")
+    async with watching(watch_of(server)) as watch:
+        assert (await given_back(server, tab)).pooled
+        await watch.until(lambda event: event.tab.pooled and event.tab.uri == pages.at("/page"))
+    answer = await created(server, pages.at("/page?title=new"), group="g", from_pool=True)
+    assert answer.from_pool
+    assert await person.evaluate(session, "[window.name, history.length].join()") == ",1"
 
 
 async def test_not_pooled(server: Server) -> None:

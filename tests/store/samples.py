@@ -98,6 +98,7 @@ def full() -> list[Resource]:
             close_time=later,
             shared_with=("local/a", "local/b"),
             left_at="l",
+            has_opened=True,
             marker="m" * 20,
             browser_generation=3,
             next_target_id="N",

@@ -143,7 +143,8 @@ class Tab:
     `marker` is the random value in the address that the target starts on, `browser_generation` the generation of the
     browser that `target_id` belongs to (0 before there is a target), `next_target_id` the target that is being put
     behind a tab that is RECOVERING: all three are proof of ownership. `left_at` is the address at which a pooled tab
-    was given back, `close_owed` what the service still has to close it for. None of them is shown.
+    was given back, until that page is gone, `has_opened` whether its page has opened others, and `close_owed` what the
+    service still has to close it for. None of them is shown.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Tab:
     close_time: datetime | None = None
     shared_with: tuple[str, ...] = ()
     left_at: str = ""
+    has_opened: bool = False
     marker: str = ""
     browser_generation: int = 0
     next_target_id: str = ""

@@ -50,10 +50,9 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _Pooled:
-    """A pooled tab is the caller's now, to be loaded afresh; it was given back at the address `left_at`."""
+    """A pooled tab is the caller's now, to be loaded afresh."""
 
     tab: Tab
-    left_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +178,8 @@ class Admission:
         match decision:
             case _New(tab):
                 return self._begin(open_target(host, self._log, tab, order, uri=case.uri, ready=case.ready), tab.name)
-            case _Pooled(tab, left_at):
-                return self._begin(self._hand_over(case, tab, left_at), tab.name)
+            case _Pooled(tab):
+                return self._begin(self._hand_over(case, tab), tab.name)
             case _Known(tab):
                 # Of two calls at once the one whose row it is was told first, so its task is there.
                 running = self._openings.get(tab.name)
@@ -199,11 +198,9 @@ class Admission:
         task.add_done_callback(lambda _task: self._openings.pop(tab, None))
         return task
 
-    async def _hand_over(self, case: _Case, tab: Tab, left_at: str) -> OpenedTab | None:
+    async def _hand_over(self, case: _Case, tab: Tab) -> OpenedTab | None:
         async with self._lines.turn(tab.name):
-            return await hand_over(
-                case.host, self._log, tab, case.order, uri=case.uri, left_at=left_at, ready=case.ready
-            )
+            return await hand_over(case.host, self._log, tab, case.order, uri=case.uri, ready=case.ready)
 
     async def _clear(self, case: _Case, tab: Tab) -> None:
         """Close what is in the way; what cannot be closed for this caller now is not tried again."""
@@ -231,7 +228,7 @@ class Admission:
             if standing.tab.name not in case.failed
         ]
         if order.from_pool and (pooled := keeping.from_pool(standings, order)):
-            return _Pooled(self._recorded(changes, case, _taken(pooled, owner, order)), pooled.left_at)
+            return _Pooled(self._recorded(changes, case, _taken(pooled, owner, order)))
         if keeping.free_count(tabs, limits) - self._rooms[host.name].taken(case.place) > 0:
             tab = Tab(
                 name=name,
@@ -271,7 +268,10 @@ class Admission:
         return recorded
 
     def _repeat(self, changes: Changes, owner: str, order: TabOrder) -> Tab | None:
-        """The tab that this request made before; None for a first request, or one that left no tab."""
+        """The tab that this request made before; None for a first request, or one that left no tab.
+
+        Raises REQUEST_ID_REUSED, and TAB_CLOSED if the tab was given back: it is another's now, or nobody's.
+        """
         known = changes.request(owner, _CREATE_METHOD, order.request_id)
         if known is None:
             return None
@@ -283,24 +283,29 @@ class Admission:
                 resource=known.resource,
             )
         tab = changes.tab(known.resource)
+        if tab is not None and (tab.pooled or tab.owner != owner):
+            raise rules.given_back(tab)
         never_ready = tab is None or (tab.ended and not tab.uri)
         return None if never_ready else tab
 
 
 def _taken(pooled: Tab, owner: str, order: TabOrder) -> Tab:
-    """A pooled tab as its new owner's: OPENING until it is loaded afresh, so that a crash of the server ends it."""
+    """A pooled tab as its new owner's: OPENING until it is loaded afresh, so that a crash of the server ends it.
+
+    It keeps the address at which it was given back: what its page does there is not its new owner's.
+    """
     return replace(
         pooled,
         state=TabState.OPENING,
         uri="",
         title="",
-        left_at="",
         pooled=False,
         owner=owner,
         labels=dict(order.labels),
         pinned=order.pinned,
         dialog_policy=order.dialog_policy,
         health=None,
+        close_owed=CloseCause.NONE,
     )
 
 

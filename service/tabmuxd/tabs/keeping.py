@@ -160,16 +160,20 @@ def from_pool(all_standings: Sequence[Standing], order: TabOrder) -> Tab | None:
         if standing.tab.pooled
         and standing.tab.group == order.group
         and standing.tab.state is TabState.READY
+        and not standing.tab.has_opened
         and not standing.busy
     ]
     return max(pooled, key=_last_use).tab if pooled else None
 
 
 def may_be_pooled(tab: Tab, tabs: Iterable[Tab], limits: BrowserLimits) -> bool:
-    """Whether a tab that is given back goes to the pool of its group: READY, opened by the service, and room for it."""
+    """Whether a tab that is given back goes to the pool of its group: READY, opened by the service, and room for it.
+
+    One whose page has opened another does not: that one may hold its window by reference, and so would drive it.
+    """
     if tab.state is not TabState.READY or tab.origin is not TabOrigin.MANAGED or not tab.group:
         return False
-    if tab.pinned or tab.dialog is not None or tab.pooled:
+    if tab.pinned or tab.dialog is not None or tab.pooled or tab.has_opened:
         return False
     pooled = [other for other in tabs if other.pooled]
     in_group = sum(other.group == tab.group for other in pooled)
@@ -196,7 +200,7 @@ def pooled(tab: Tab, now: datetime) -> Tab:
 def pool_excess(
     all_standings: Sequence[Standing], limits: BrowserLimits, now: datetime
 ) -> list[tuple[Tab, CloseCause]]:
-    """Pooled tabs that have to close, with the cause: the expired, and above the limits those unused for longest."""
+    """Pooled tabs that have to close, with the cause: expired, not fit to be handed over, or the oldest in excess."""
     waiting = sorted((standing for standing in all_standings if standing.tab.pooled), key=_last_use)
     excess: list[tuple[Tab, CloseCause]] = []
     kept: list[Tab] = []
@@ -204,7 +208,11 @@ def pool_excess(
         in_group = sum(tab.group == standing.tab.group for tab in kept)
         if limits.pool_timeout is not None and standing.idle(now) > limits.pool_timeout:
             excess.append((standing.tab, CloseCause.IDLE))
-        elif len(kept) >= limits.max_pooled_tab_count or in_group >= limits.max_group_pooled_tab_count:
+        elif (
+            standing.tab.has_opened
+            or len(kept) >= limits.max_pooled_tab_count
+            or in_group >= limits.max_group_pooled_tab_count
+        ):
             excess.append((standing.tab, CloseCause.CAPACITY))
         else:
             kept.append(standing.tab)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from tabmuxd.cdp.errors import CdpError
+from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.orders import OpenedTab, TabOrder
 from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, NavigationOutcome, Tab
+from tabmuxd.tabs import rules
 from tabmuxd.tabs.addresses import BLANK
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.opening import Ready, answer, make_ready
@@ -21,22 +24,25 @@ from tabmuxd.tabs.page import Page
 
 _LOOK_TIMEOUT: Final = 2.0
 _LEAVE_TIMEOUT: Final = 5.0
+# The name of a window outlives its documents, and the next one could read it.
+_FORGET_NAME: Final = {"expression": "window.name = ''", "silent": True}
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 async def hand_over(
-    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, left_at: str, ready: Ready
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, ready: Ready
 ) -> OpenedTab | None:
     """Load a tab afresh that was pooled and is its new owner's row, OPENING, by now.
 
-    None where its page hangs, has crashed or shows another address than `left_at`, where it was given back: it is
-    closed then, as it is when `uri` surely fails (NAVIGATION_FAILED).
+    None where its page hangs, has crashed, has opened another, or shows another address than that at which it was given
+    back: it is closed then, as it is when `uri` surely fails (NAVIGATION_FAILED).
     """
     host.begin_opening(tab.name)
     try:
-        page = await _left(host, tab.name, left_at)
-        if page is None:
+        page = await _left(host, tab.name, tab.left_at)
+        fit = await asyncio.shield(log.change(lambda changes: _is_nobodys(changes, tab.name)))
+        if page is None or not fit:
             await _close(host, log, tab.name)
             return None
         navigation = await _loaded(page, uri, order)
@@ -66,6 +72,7 @@ async def _left(host: BrowserHost, tab: str, left_at: str) -> Page | None:
         await page.call("Page.getFrameTree", timeout=_LOOK_TIMEOUT)
         # Its own address again would only move within the document where just the fragment differs.
         navigation = await page.navigate(BLANK, until=LoadMilestone.COMMITTED, timeout=_LEAVE_TIMEOUT)
+        await page.call("Runtime.evaluate", _FORGET_NAME, timeout=_LOOK_TIMEOUT)
     except (CdpError, Refused) as error:
         if isinstance(error, Refused) and error.reason is Reason.BROWSER_UNREACHABLE:
             raise
@@ -76,6 +83,21 @@ async def _left(host: BrowserHost, tab: str, left_at: str) -> Page | None:
 
 def _arrived(navigation: Navigation) -> bool:
     return navigation.outcome in (NavigationOutcome.REACHED, NavigationOutcome.SAME_DOCUMENT)
+
+
+def _is_nobodys(changes: Changes, name: str) -> bool:
+    """Whether no page that the earlier document opened holds the window; from now on what opens is the new owner's.
+
+    Raises TAB_CLOSED if its new owner has closed it meanwhile.
+    """
+    tab = changes.tab(name)
+    if tab is not None and tab.close_cause is CloseCause.CLIENT and (refused := rules.is_open(tab)):
+        raise refused
+    # What was opened before the blank document came was told of before, so that it is recorded.
+    if tab is None or tab.ended or tab.has_opened:
+        return False
+    changes.keep(replace(tab, left_at=""))
+    return True
 
 
 async def _close(host: BrowserHost, log: Log, name: str) -> None:

@@ -21,6 +21,8 @@ def popup_of(
 ) -> Tab:
     """The tab of a page that the page of `opener` has opened; `lease` is the one that names holds the opener.
 
+    It is nobody's where the opener is pooled, and until a pooled one that was handed over has left what it showed.
+
     It is held by a client's live lease only: what the service itself holds for a turn is the one tab in which the
     turn goes on, so that somebody can see to a sign-in that opened beside it.
     """
@@ -29,7 +31,7 @@ def popup_of(
         name=name,
         state=TabState.OPENING,
         origin=TabOrigin.POPUP,
-        owner=opener.owner,
+        owner="" if opener.left_at else opener.owner,
         create_time=now,
         last_active_time=now,
         opener=opener.name,
@@ -57,6 +59,8 @@ def record_popup(changes: Changes, opener: str, *, name: str, target_id: str) ->
         now=changes.now,
     )
     changes.record(popup, ChangeCause.PAGE)
+    if not tab.ended and not tab.has_opened:
+        changes.keep(replace(tab, has_opened=True))
     return True
 
 

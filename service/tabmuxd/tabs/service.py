@@ -171,7 +171,9 @@ class Tabs:
         if tab.ended:
             return tab
         if force:
-            return await self._close(caller, tab.name, lease=lease, force=True, pool=pool)
+            # With a call at work on it, it is no tab for anybody else: what that has ordered may still come.
+            async with self._lines.if_free(tab.name) as held:
+                return await self._close(caller, tab.name, lease=lease, force=True, pool=pool and held)
         async with self._lines.turn(tab.name):
             return await self._close(caller, tab.name, lease=lease, force=False, pool=pool)
 
@@ -183,10 +185,12 @@ class Tabs:
             tab = driven(changes, caller, name)
             if tab.ended:
                 return tab
-            claimed = claim(changes, caller, lease)
-            if refused := rules.may_close(tab, holder(changes, tab), claimed, changes.now, force=force):
+            claimed, held = claim(changes, caller, lease), holder(changes, tab)
+            if refused := rules.may_close(tab, held, claimed, changes.now, force=force):
                 raise refused
-            if pool and keeping.may_be_pooled(tab, changes.tabs(tab.browser_name), host.options.limits):
+            free = held is None or not held.session
+            tabs, limits = changes.tabs(tab.browser_name), host.options.limits
+            if pool and free and keeping.may_be_pooled(tab, tabs, limits):
                 return endings.give_back(changes, tab, ChangeCause.CLIENT, host.served)
             return tab
 

@@ -29,7 +29,7 @@ _INTEGERS = {
     "browsers": "state ownership headless generation revision update_time? ended",
     "tabs": (
         "state origin create_time last_active_time generation pinned dialog_policy pooled front "
-        "recovery_count close_cause close_time? browser_generation close_owed revision update_time? ended"
+        "has_opened recovery_count close_cause close_time? browser_generation close_owed revision update_time? ended"
     ),
     "leases": "expire_time fencing_token create_time end_time? end_cause revision update_time? ended",
     "sessions": (
