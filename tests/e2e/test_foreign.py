@@ -123,6 +123,16 @@ async def with_dialog(person: Person, uri: str) -> str:
     return target_id
 
 
+async def hung(person: Person, uri: str) -> str:
+    """A page of the person that answers nothing any more."""
+    target_id = await person.open_loaded(uri)
+    session = await person.attach(target_id)
+    await person.send("Runtime.evaluate", session, expression="for (;;);")
+    await person.pages()  # answered behind the command above, which is with the page then
+    await person.call("Target.detachFromTarget", sessionId=session)
+    return target_id
+
+
 # Left alone
 
 
@@ -132,11 +142,11 @@ async def test_left_alone(server: Server, person: Person, pages: Pages, relay: R
     (O-2, O-24, O-27, O-31, O-32, TAB-04.) Only ActivateTab and `activate` bring anything to the front.
     """
     plain = await person.open_loaded(pages.at("/page?title=private"))
-    hung = await person.open_loaded(pages.at("/busy"))
+    busy = await hung(person, pages.at("/page?title=busy"))
     blocked = await with_dialog(person, pages.at("/alerts"))
     before = await person.looks(plain)
     await person.raise_page(plain)
-    assert sorted(await foreign(server)) == sorted([plain, hung, blocked])
+    assert sorted(await foreign(server)) == sorted([plain, busy, blocked])
 
     one, two, three = [await opened(server, pages.at(f"/page?title={n}"), group="g") for n in range(3)]
     assert await reason(server.tabs.CreateTab(CreateTabRequest(), timeout=LIMIT)) == "TAB_CAPACITY"
@@ -157,7 +167,7 @@ async def test_left_alone(server: Server, person: Person, pages: Pages, relay: R
     await server.tabs.CloseTabs(every, timeout=LIMIT)
     await server.tabs.CloseTab(CloseTabRequest(name=one.name, force=True), timeout=LIMIT)
     await server.restart()
-    assert sorted(await foreign(server)) == sorted([plain, hung, blocked])
+    assert sorted(await foreign(server)) == sorted([plain, busy, blocked])
     assert await server.terminate() == 0
     await server.start()
 
@@ -166,7 +176,7 @@ async def test_left_alone(server: Server, person: Person, pages: Pages, relay: R
     assert relay.count("Target.activateTarget") == 1
     assert relay.count("Page.bringToFront") == relay.count("Browser.close") == 0
     assert await person.looks(plain) == before
-    assert set(await person.pages()) == {plain, hung, blocked}
+    assert set(await person.pages()) == {plain, busy, blocked}
 
 
 async def test_own_session(server: Server, pages: Pages, relay: Relay, person: Person) -> None:
@@ -312,8 +322,7 @@ async def test_adopt_refused(server: Server, person: Person, relay: Relay) -> No
 @pytest.mark.parametrize("kind", ["hung", "dialog"])
 async def test_adopt_unresponsive(server: Server, person: Person, pages: Pages, kind: str) -> None:
     """A page that does not answer in time is TAB_UNRESPONSIVE, and foreign as before, with nothing attached (O-33)."""
-    uri = pages.at("/busy" if kind == "hung" else "/alerts")
-    target_id = await person.open_loaded(uri) if kind == "hung" else await with_dialog(person, uri)
+    target_id = await (hung(person, pages.at("/page")) if kind == "hung" else with_dialog(person, pages.at("/alerts")))
     refused = await refusal(adopted(server, target_id=target_id))
     assert refused.reason == "TAB_UNRESPONSIVE"
     assert await foreign(server) == [target_id]
