@@ -44,6 +44,8 @@ _LOOK_DEADLINE: Final = timedelta(seconds=29)
 _TIDY_PERIOD: Final = timedelta(seconds=20)
 _EXPIRY_PERIOD: Final = timedelta(seconds=1)
 _EXPIRY_DEADLINE: Final = timedelta(milliseconds=900)
+_SWEEP_PERIOD: Final = timedelta(seconds=60)
+_SWEEP_DEADLINE: Final = timedelta(seconds=50)
 _PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
 
@@ -99,6 +101,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
             Schedule(
                 Job("compact", log.compact, _COMPACTION_PERIOD, _COMPACTION_DEADLINE),
                 Job("look", tabs.recovery.sweep, _LOOK_PERIOD, _LOOK_DEADLINE),
+                Job("sweep", tabs.orphans.sweep, _SWEEP_PERIOD, _SWEEP_DEADLINE),
                 Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
                 Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
             )

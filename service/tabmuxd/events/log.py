@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -115,6 +115,15 @@ class Log:
         if not name.startswith(ANY_BROWSER):
             return await self._get(Tab, name)
         return self._live.tab(name) or await self._store.read(lambda reader: reader.find_tab_by_id(id_of(name)))
+
+    async def tabs_behind(self, browser: str, target_ids: Iterable[str]) -> list[Tab]:
+        """The newest tab, closed or not, of each of these targets of a browser that ever was the last one of a tab."""
+
+        def read(reader: Reader) -> list[Tab]:
+            found = (reader.find_tab_by_target(browser, target_id) for target_id in target_ids)
+            return [tab for tab in found if tab is not None]
+
+        return await self._store.read(read)
 
     async def get_lease(self, name: str) -> Lease | None:
         """The lease of this name, ended or not."""

@@ -122,7 +122,7 @@ def _table(kind: type[R], name: str, *indexes: tuple[tuple[str, ...], bool]) -> 
 
 
 BROWSERS = _table(Browser, "browsers")
-TABS = _table(Tab, "tabs", (("id",), True))
+TABS = _table(Tab, "tabs", (("id",), True), (("target_id",), False))
 LEASES = _table(Lease, "leases", (("tab", "fencing_token"), False))
 SESSIONS = _table(Session, "sessions")
 TURNS = _table(Turn, "turns", (("parent", "created"), False), (("parent", "request_id"), False))

@@ -118,6 +118,11 @@ TURN_BY_REQUEST = compiled(
         (TURNS["parent"] == Parameter("session")) & (TURNS["request_id"] == Parameter("request_id"))
     )
 )
+TAB_BY_TARGET = compiled(
+    TABS.model.select(TABS["name"])
+    .where((TABS["target_id"] == Parameter("target_id")) & (TABS["parent"] == Parameter("browser")))
+    .order_by(TABS["created"].desc())
+)
 FIND_REQUEST = compiled(
     RequestModel.select(RequestModel.payload_sha256, RequestModel.resource).where(
         (RequestModel.principal == Parameter("principal"))

@@ -47,6 +47,11 @@ class Reader:
         """The tab with this id, in whatever browser."""
         return self._one(Tab, statements_of(Tab).find_by_id, {"id": tab_id})
 
+    def find_tab_by_target(self, browser: str, target_id: str) -> Tab | None:
+        """The newest tab of `browser`, closed or not, whose last target has this id."""
+        row = self._run(statements.TAB_BY_TARGET, browser=browser, target_id=target_id).fetchone()
+        return None if row is None else self.find(Tab, row[0])
+
     def turn_by_request(self, session: str, request_id: str) -> Turn | None:
         """The turn of `session` that was sent under `request_id`."""
         row = self._run(statements.TURN_BY_REQUEST, session=session, request_id=request_id).fetchone()

@@ -83,6 +83,11 @@ def marker_address(tab: str, marker: str) -> str:
     return f"{_MARKER}{id_of(tab)}-{marker}"
 
 
+def marked_tab(uri: str) -> str | None:
+    """Id of the tab that a marker address names; None for any other address."""
+    return uri.removeprefix(_MARKER).partition("-")[0] if is_marker(uri) else None
+
+
 def is_marker(uri: str) -> bool:
     """Whether this has the form of a marker address, whoever made it."""
     return uri.startswith(_MARKER)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 import structlog
 
@@ -19,7 +18,7 @@ from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import ClosedTab, TabsOrder
 from tabmuxd.resources.principal import Principal, scope_missing
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab
-from tabmuxd.tabs import keeping
+from tabmuxd.tabs import endings, keeping
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.keeping import Standing
@@ -29,14 +28,6 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 Wanted = Callable[[Standing, datetime], bool]
 """Whether a tab still has to go, as it stands now."""
-
-_CAUSES: Final = {
-    CloseCause.IDLE: ChangeCause.EXPIRY,
-    CloseCause.OUTSIDE: ChangeCause.EXPIRY,
-    CloseCause.BROWSER: ChangeCause.EXPIRY,
-    CloseCause.CAPACITY: ChangeCause.CAPACITY,
-    CloseCause.CLIENT: ChangeCause.CLIENT,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ class Clearing:
         async with self._lines.if_free(tab.name) as held:
             if not held or not await self._log.change(lambda changes: self._still(changes, host, tab.name, wanted)):
                 return False
-            await host.close(tab, cause, _CAUSES[cause])
+            await host.close(tab, cause, endings.CHANGE_CAUSES[cause])
         return True
 
     def _still(self, changes: Changes, host: BrowserHost, name: str, wanted: Wanted) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from tabmuxd.events.changes import Changes
 from tabmuxd.resources.errors import Refused
@@ -15,6 +16,18 @@ from tabmuxd.tabs import keeping, lease_records, recovery_rules, rules
 
 ServedHook = Callable[[Changes, Tab, Refused, ChangeCause], None]
 """Told, inside the transaction, that the session of a tab loses it: the tab before the change, why, and the cause."""
+
+CHANGE_CAUSES: Final[Mapping[CloseCause, ChangeCause]] = {
+    CloseCause.CLIENT: ChangeCause.CLIENT,
+    CloseCause.OUTSIDE: ChangeCause.EXPIRY,
+    CloseCause.IDLE: ChangeCause.EXPIRY,
+    CloseCause.CAPACITY: ChangeCause.CAPACITY,
+    CloseCause.SESSION: ChangeCause.CLIENT,
+    CloseCause.BROWSER: ChangeCause.EXPIRY,
+    CloseCause.RECOVERY: ChangeCause.RECOVERY,
+    CloseCause.LEASE: ChangeCause.EXPIRY,
+}
+"""What the event of a close by the service itself says, by its cause."""
 
 
 def close(changes: Changes, tab: Tab, cause: CloseCause, why: ChangeCause, served: ServedHook) -> Tab:

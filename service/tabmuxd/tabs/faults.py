@@ -17,6 +17,16 @@ def unreachable(browser: str) -> Refused:
     )
 
 
+def close_owed(browser: str, tab: str) -> Refused:
+    """BROWSER_UNREACHABLE: the close was not seen to be done, and is tried again by the service itself."""
+    return refuse(
+        Reason.BROWSER_UNREACHABLE,
+        f"{browser} did not show that {tab} closed. The tab stays as it is, and its close is tried again by itself.",
+        retry_after=2,
+        browser=browser,
+    )
+
+
 def of_look(error: CdpError, tab: str, browser: str) -> Refused:
     """The refusal for a command that changes nothing in the page."""
     match error:

@@ -73,6 +73,10 @@ class BrowserHost:
         self._closing: dict[str, asyncio.Task[Tab]] = {}
         self.lost: Callable[[str], None] = _nobody
         """Told the name of each tab that is CRASHED or LOST, as soon as that is recorded, and at each connect."""
+        self.close_failed: Callable[[Tab, CloseCause], None] = _nobody
+        """Told of each close that failed, with the cause that would have been recorded."""
+        self.came_up: Callable[[], None] = _nobody
+        """Told of each connection, once the tabs that are still there are known."""
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._notes = Notes(log, tasks, self._info_of)
         self._dialogs = Dialogs(log, tasks)
@@ -209,10 +213,25 @@ class BrowserHost:
         return await asyncio.shield(running)
 
     async def _close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        await self._close_targets(tab)
+        try:
+            await self._close_targets(tab)
+        except Refused as refused:
+            await self._owe(tab, cause)
+            raise faults.close_owed(self.name, tab.name) from refused
         closed = await self._log.change(lambda changes: self._record_close(changes, tab.name, cause, why))
         self.let_go(tab.name, "tab_gone")
         return closed
+
+    async def _owe(self, tab: Tab, cause: CloseCause) -> None:
+        """Keep in mind, over a restart too, that the tab has still to be closed."""
+
+        def decide(changes: Changes) -> Tab | None:
+            now = changes.tab(tab.name)
+            return now if now is None or now.ended else changes.keep(replace(now, close_owed=cause))
+
+        owed = await self._log.change(decide)
+        if owed is not None and not owed.ended:
+            self.close_failed(owed, cause)
 
     def _record_close(self, changes: Changes, name: str, cause: CloseCause, why: ChangeCause) -> Tab:
         tab = changes.tab(name)
@@ -274,7 +293,7 @@ class BrowserHost:
         self.targets = targets
         self._owners.reset(kept)
         self._move()
-        self._claim_popups()
+        self.claim_popups()
         for target_id in self._owners.missing(targets.pages):
             self._destroyed(target_id)  # between the look and now
         await asyncio.gather(*(self._bind_again(tab) for tab in kept))
@@ -282,6 +301,7 @@ class BrowserHost:
         for tab in tuple(self._log.live.tabs.values()):
             if tab.browser_name == self.name and tab.state in (TabState.CRASHED, TabState.LOST):
                 self.lost(tab.name)
+        self.came_up()
 
     def _reconcile(self, changes: Changes, identity: BrowserIdentity, live: frozenset[str]) -> list[Tab]:
         """Record what the browser is now; give the tabs that are still ours by target id and generation."""
@@ -403,7 +423,7 @@ class BrowserHost:
         if self.targets is not None:
             self._claim_popup(info)
 
-    def _claim_popups(self) -> None:
+    def claim_popups(self) -> None:
         """Take in what pages of ours opened while nobody listened, and what those opened in turn."""
         pages = self.connected().pages
         while sum(self._claim_popup(info) for info in tuple(pages.values())):
@@ -516,5 +536,5 @@ class BrowserHost:
         self._moved = asyncio.get_running_loop().create_future()
 
 
-def _nobody(_tab: str) -> None:
+def _nobody(*_what: object) -> None:
     """Nobody wants to know."""

@@ -21,6 +21,7 @@ from tabmuxd.resources.tab import CloseCause, Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lines import Lines
+from tabmuxd.tabs.owed import OwedCloses
 from tabmuxd.tabs.rights import Rights
 from tabmuxd.tasks import Tasks
 
@@ -31,13 +32,22 @@ class Leases:
     """The leases of all tabs. All runs on the loop."""
 
     def __init__(
-        self, hosts: Hosts, log: Log, tasks: Tasks, lines: Lines, *, random: RandomBytes, clock: Callable[[], datetime]
+        self,
+        hosts: Hosts,
+        log: Log,
+        tasks: Tasks,
+        lines: Lines,
+        owed: OwedCloses,
+        *,
+        random: RandomBytes,
+        clock: Callable[[], datetime],
     ) -> None:
         """`clock` is that of the log."""
         self._hosts = hosts
         self._log = log
         self._tasks = tasks
         self._lines = lines
+        self._owed = owed
         self._random = random
         self._clock = clock
         self._rights = Rights(log, clock)
@@ -159,6 +169,8 @@ class Leases:
             return running
         if tab.close_owed is not CloseCause.LEASE or tab.browser_name not in self._hosts:
             return None
+        if self._owed.knows(tab.name):
+            return None  # tried again by its own times
         if tab.state is not TabState.LOST and self._hosts.of(tab.name).targets is None:
             return None  # the browser is away: the close stays owed
         closing = self._tasks.spawn(self._close(tab.name), f"close {tab.name} for its lease")

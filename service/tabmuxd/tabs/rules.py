@@ -202,7 +202,15 @@ def _too_many(field: str, limit: int) -> Refused:
 def closed(tab: Tab, cause: CloseCause, now: datetime) -> Tab:
     """The tab, closed for good: no page, no session, no lease, not in front."""
     return replace(
-        tab, state=TabState.CLOSED, close_cause=cause, close_time=now, session="", lease="", front=False, dialog=None
+        tab,
+        state=TabState.CLOSED,
+        close_cause=cause,
+        close_time=now,
+        session="",
+        lease="",
+        front=False,
+        dialog=None,
+        close_owed=CloseCause.NONE,
     )
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from tabmuxd.cdp.errors import CdpError
@@ -35,12 +36,15 @@ from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.adopting import Adoption
 from tabmuxd.tabs.clearing import Clearing
 from tabmuxd.tabs.health import PROBE_TIMEOUT, Health
+from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lease_records import claim, driven, fence, grant, holder
 from tabmuxd.tabs.lease_rules import Right
 from tabmuxd.tabs.leases import Leases
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.opening import Ready
+from tabmuxd.tabs.orphans import Orphans
+from tabmuxd.tabs.owed import OwedCloses
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
 from tabmuxd.tabs.recovery import Recovery
 from tabmuxd.tabs.rights import Rights
@@ -69,13 +73,23 @@ class Tabs:
         self.clearing = Clearing(hosts, log, self._lines, clock)
         self._adoption = Adoption(hosts, log, tasks, random)
         self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
-        self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock)
+        self._owed = OwedCloses(hosts, log, self._lines, tasks, clock)
+        self.orphans = Orphans(hosts, log, self._owed, clock)
+        self.leases = Leases(hosts, log, tasks, self._lines, self._owed, random=random, clock=clock)
         self._health = Health(hosts, log, tasks, self._lines, clock)
         self.recovery = Recovery(hosts, log, tasks, self._health, random, clock)
 
+        for host in hosts:
+            host.came_up = partial(self._came_up, host)
+
     def __repr__(self) -> str:
-        """What opens, and what is at work."""
-        return f"<Tabs {self._admission} {self._lines}>"
+        """What opens, what is at work, and what has still to be closed."""
+        return f"<Tabs {self._admission} {self._lines} {self._owed} {self.orphans}>"
+
+    def _came_up(self, host: BrowserHost) -> None:
+        """A connection to a browser has begun: what has still to be closed in it is looked for."""
+        self._owed.connected(host)
+        self._tasks.spawn(self.orphans.sweep_browser(host), f"sweep {host.name}")
 
     # Reading
 

@@ -41,7 +41,7 @@ _INTEGERS = {
     ),
 }
 _INDEXES: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
-    "tabs": ((("id",), True),),
+    "tabs": ((("id",), True), (("target_id",), False)),
     "leases": ((("tab", "fencing_token"), False),),
     "turns": ((("parent", "created"), False), (("parent", "request_id"), False)),
 }
