@@ -55,12 +55,33 @@ class _Shape:
     parts: bool = False
 
 
+def _text(plain: object) -> str:
+    """A text; raises TypeError for what somebody else has put in its place."""
+    if type(plain) is not str:
+        raise TypeError(f"{type(plain).__name__} in place of a text")
+    return plain
+
+
+def _number(plain: object) -> int:
+    """As `_text`, a whole number."""
+    if type(plain) is not int:
+        raise TypeError(f"{type(plain).__name__} in place of a number")
+    return plain
+
+
+def _truth(plain: object) -> bool:
+    """As `_text`, a truth value, which is a number in a cell and itself in JSON."""
+    if plain not in (0, 1):
+        raise ValueError(f"{plain!r} in place of a truth value")
+    return bool(plain)
+
+
 _PLAIN: Mapping[type, _Shape] = {
-    str: _Shape(text=True),
-    int: _Shape(),
-    bool: _Shape(int, bool),
-    datetime: _Shape(microseconds, moment),
-    timedelta: _Shape(lambda length: length // _MICROSECOND, lambda count: timedelta(microseconds=count)),
+    str: _Shape(decode=_text, text=True),
+    int: _Shape(decode=_number),
+    bool: _Shape(int, _truth),
+    datetime: _Shape(microseconds, lambda plain: moment(_number(plain))),
+    timedelta: _Shape(lambda length: length // _MICROSECOND, lambda plain: timedelta(microseconds=_number(plain))),
 }
 
 
@@ -82,7 +103,7 @@ class Codec(Generic[R]):
         ]
 
     def decode(self, cells: Sequence[Cell]) -> R:
-        """The value whose cells these are."""
+        """The value whose cells these are; raises ValueError, TypeError or another error where they hold none."""
         return self._kind(
             *[cell if decode is None else decode(cell) for decode, cell in zip(self._decoders, cells, strict=True)]
         )
@@ -100,9 +121,9 @@ def _cell_shape(hint: object) -> _Shape:
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def decode(cell: str | None) -> object:
-        if cell is None:
+        if cell is None and shape.null:
             return None
-        plain = json.loads(cell)
+        plain = json.loads(_text(cell))
         return plain if shape.decode is None else shape.decode(plain)
 
     return _Shape(encode, decode, text=True, null=shape.null)
@@ -127,7 +148,7 @@ def _plain_shape(hint: type) -> _Shape:
     if hint in _PLAIN:
         return _PLAIN[hint]
     if issubclass(hint, IntEnum):
-        return _Shape(int, hint)
+        return _Shape(int, lambda plain: hint(_number(plain)))
     if dataclasses.is_dataclass(hint):
         return _nested(hint)
     raise TypeError(f"a store has no column for {hint!r}")

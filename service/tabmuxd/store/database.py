@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar, cast
 
 import peewee
+import structlog
 
 from tabmuxd.store.errors import StoreFailed, StoreLocked
 from tabmuxd.store.line import Job, Line, Outcome
@@ -17,6 +18,8 @@ from tabmuxd.store.live import Live
 from tabmuxd.store.rows import History
 from tabmuxd.store.schema import is_locked, prepare, refusal
 from tabmuxd.store.transaction import Batch, Reader, Transaction, read_history, read_live
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -33,12 +36,13 @@ _PRAGMAS = {
 
 @dataclass(frozen=True, slots=True)
 class StoreStatistics:
-    """How full the lines are, and what was done since the start."""
+    """How full the lines are, what was done since the start, and how many rows could not be read then."""
 
     waiting_write_count: int
     waiting_read_count: int
     commit_count: int
     regroup_count: int
+    unreadable_count: int
 
 
 class Store:
@@ -69,6 +73,7 @@ class Store:
         self._live = Live()
         self._commit_count = 0
         self._regroup_count = 0
+        self._unreadable_count = 0
 
     def __repr__(self) -> str:
         return f"<Store {self._path} {self.statistics()}>"
@@ -110,7 +115,11 @@ class Store:
     def statistics(self) -> StoreStatistics:
         """How full the lines are, and what was done since the start."""
         return StoreStatistics(
-            self._writes.waiting_count, self._reads.waiting_count, self._commit_count, self._regroup_count
+            self._writes.waiting_count,
+            self._reads.waiting_count,
+            self._commit_count,
+            self._regroup_count,
+            self._unreadable_count,
         )
 
     def _write_all(self, started: Callable[[], None]) -> None:
@@ -119,7 +128,10 @@ class Store:
         try:
             self._connection = database.connection()  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
             self._history = read_history(self._connection)
-            self._live = read_live(self._connection)
+            self._live, unreadable = read_live(self._connection)
+            self._unreadable_count = len(unreadable)
+            for error in unreadable:
+                _log.error("row cannot be read", table=error.table, name=error.name, problem=error.problem)
             self._writes.on_loop(self._committed, Batch(self._history, (), self._live))
             started()
             while jobs := self._writes.take():
@@ -145,6 +157,7 @@ class Store:
         database = peewee.SqliteDatabase(str(self._path), timeout=self._busy_timeout, pragmas=_PRAGMAS)
         try:
             database.connect()
+            database.connection().text_factory = _readable  # type: ignore[no-untyped-call]  # peewee 4.5 leaves it untyped
         except peewee.DatabaseError as error:
             raise refusal(self._path, error) from error
         return database
@@ -204,6 +217,14 @@ class Store:
             self._committed(batch)
         finally:
             self._writes.settle(outcomes)
+
+
+def _readable(raw: bytes) -> str | bytes:
+    """A text as SQLite has it; what is no UTF-8 stays as it is, and is no text to anybody."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def _written(transaction: Transaction, job: Job[Transaction]) -> Outcome[Transaction]:

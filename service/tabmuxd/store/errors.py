@@ -41,6 +41,16 @@ class StoreFailed(StoreError):
         self.problem = problem
 
 
+class Unreadable(StoreError):
+    """A row holds no resource: somebody else has written to it. It is kept, and nothing is done because of it."""
+
+    def __init__(self, table: str, name: object, problem: str) -> None:
+        super().__init__(f"the row {name!r} of {table} cannot be read ({problem})")
+        self.table = table
+        self.name = name
+        self.problem = problem
+
+
 class StoreRefused(StoreError):
     """The store cannot be opened; nothing in it was changed.
 

@@ -5,7 +5,7 @@ They describe the newest schema; `migrations/` has the way there, which a test c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,10 +14,11 @@ import peewee
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import Resource
 from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.names import browser_of, id_of, session_of
+from tabmuxd.resources.names import browser_of, id_of, is_principal, is_tab_name, session_of
 from tabmuxd.resources.session import Session, Turn
-from tabmuxd.resources.tab import Tab
+from tabmuxd.resources.tab import Tab, TabOrigin
 from tabmuxd.store.codec import Cell, Codec, Column
+from tabmuxd.store.errors import Unreadable
 
 R = TypeVar("R", bound=Resource)
 
@@ -83,6 +84,18 @@ class Table(Generic[R]):
         field: peewee.Field[object] = self.model._meta.fields[column]  # noqa: SLF001 - peewee's documented place for it
         return field
 
+    def decode(self, cells: Sequence[Cell]) -> R:
+        """The resource whose fields these cells hold; raises Unreadable."""
+        try:
+            resource = self.codec.decode(cells)
+            if isinstance(resource, Tab):
+                _check_tab(resource)
+        except Exception as error:
+            # Of many kinds, since a cell may hold anything. Not its content: it may be a secret.
+            name = dict(zip([column.name for column in self.codec.columns], cells, strict=True))["name"]
+            raise Unreadable(self.kind.__name__, name, type(error).__name__) from error
+        return resource
+
     def cells(self, resource: R) -> dict[str, Cell]:
         """The columns of `resource`, all but `created`."""
         cells = dict(zip([column.name for column in self.codec.columns], self.codec.encode(resource), strict=True))
@@ -90,6 +103,16 @@ class Table(Generic[R]):
         cells["parent"] = parent_of(resource)
         cells["ended"] = int(has_ended(resource))
         return cells
+
+
+def _check_tab(tab: Tab) -> None:
+    """Raise ValueError for what no tab can be: ownership that cannot be trusted is worse than none."""
+    if not is_tab_name(tab.name) or tab.generation < 1 or tab.browser_generation < 0:
+        raise ValueError("a name or generation that no tab has")
+    if tab.owner and not is_principal(tab.owner):
+        raise ValueError("an owner that is no principal")
+    if not tab.owner and not tab.pooled and tab.origin is not TabOrigin.POPUP:
+        raise ValueError("no owner")
 
 
 def parent_of(resource: Resource) -> str:

@@ -11,7 +11,18 @@ import peewee
 
 from tabmuxd.resources.event import Resource
 from tabmuxd.store.codec import Cell
-from tabmuxd.store.models import LEASES, SESSIONS, TABLES, TABS, TURNS, EventModel, HistoryModel, RequestModel, Table
+from tabmuxd.store.models import (
+    BROWSERS,
+    LEASES,
+    SESSIONS,
+    TABLES,
+    TABS,
+    TURNS,
+    EventModel,
+    HistoryModel,
+    RequestModel,
+    Table,
+)
 
 R = TypeVar("R", bound=Resource)
 
@@ -110,6 +121,7 @@ READ_EVENTS = compiled(
     .where((EventModel.revision > Parameter("after")) & (EventModel.revision <= Parameter("last")))
     .order_by(EventModel.revision)
 )
+REPLACE_BROWSER = compiled(BROWSERS.model.insert(_given(BROWSERS.model)).on_conflict("REPLACE"))
 LAST_FENCING_TOKEN = compiled(
     LEASES.model.select(peewee.fn.MAX(LEASES["fencing_token"])).where(LEASES["tab"] == Parameter("tab"))
 )
@@ -119,7 +131,7 @@ TURN_BY_REQUEST = compiled(
     )
 )
 TAB_BY_TARGET = compiled(
-    TABS.model.select(TABS["name"])
+    TABS.model.select(TABS["name"], TABS["ended"])
     .where((TABS["target_id"] == Parameter("target_id")) & (TABS["parent"] == Parameter("browser")))
     .order_by(TABS["created"].desc())
 )

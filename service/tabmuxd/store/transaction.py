@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
 from tabmuxd.resources.session import Turn
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store import statements
 from tabmuxd.store.codec import Cell, microseconds, moment
+from tabmuxd.store.errors import Unreadable
 from tabmuxd.store.live import KINDS, Live, Working
+from tabmuxd.store.models import has_ended
 from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind
 from tabmuxd.store.statements import Statement, statements_of
 
@@ -40,7 +43,7 @@ class Reader:
         return read_history(self._connection)
 
     def find(self, kind: type[R], name: str) -> R | None:
-        """The resource of this name, ended or not."""
+        """The resource of this name, ended or not; None where its row cannot be read."""
         return self._one(kind, statements_of(kind).find, {"name": name})
 
     def find_tab_by_id(self, tab_id: str) -> Tab | None:
@@ -50,7 +53,11 @@ class Reader:
     def find_tab_by_target(self, browser: str, target_id: str) -> Tab | None:
         """The newest tab of `browser`, closed or not, whose last target has this id."""
         row = self._run(statements.TAB_BY_TARGET, browser=browser, target_id=target_id).fetchone()
-        return None if row is None else self.find(Tab, row[0])
+        if row is None:
+            return None
+        tab = self.find(Tab, row[0])
+        # A state that contradicts the rest of the row was not written by us.
+        return tab if tab is not None and has_ended(tab) == row[1] else None
 
     def turn_by_request(self, session: str, request_id: str) -> Turn | None:
         """The turn of `session` that was sent under `request_id`."""
@@ -65,17 +72,21 @@ class Reader:
         parent: str = "",
         ended: bool | None = None,
         brief: bool = False,
+        unreadable: list[Unreadable] | None = None,
     ) -> Iterator[tuple[int, R]]:
         """Revision of creation and resource, in that order, of all created after `after`.
 
         `parent`: only tabs of this browser, turns of this session. `ended`: only those, or only the others.
-        `brief`: prompts and answers are left out.
+        `brief`: prompts and answers are left out. Rows that cannot be read are passed over, and put in `unreadable`.
         """
         of_kind = statements_of(kind)
         statement = of_kind.pages[bool(parent), ended is not None, brief]
-        decode = of_kind.table.codec.decode
         for row in self._run(statement, after=after, parent=parent, ended=int(bool(ended))):
-            yield row[0], decode(row[1:])
+            try:
+                yield row[0], of_kind.table.decode(row[1:])
+            except Unreadable as error:
+                if unreadable is not None:
+                    unreadable.append(error)
 
     def last_fencing_token(self, tab: str) -> int:
         """The highest fencing token of any lease on `tab`, 0 if there was none."""
@@ -110,7 +121,10 @@ class Reader:
 
     def _one(self, kind: type[R], statement: Statement, values: dict[str, Cell]) -> R | None:
         row = statement.run(self._connection, values).fetchone()
-        return None if row is None else statements_of(kind).table.codec.decode(row[1:])
+        try:
+            return None if row is None else statements_of(kind).table.decode(row[1:])
+        except Unreadable:
+            return None  # told when the store was opened
 
     def _run(self, statement: Statement, **values: Cell) -> sqlite3.Cursor:
         return statement.run(self._connection, values)
@@ -165,7 +179,9 @@ class Transaction(Reader):
     def create(self, resource: Resource) -> None:
         """Write a resource that is new, created with the revision it has."""
         of_kind = statements_of(type(resource))
-        self._change(of_kind.insert, **of_kind.table.cells(resource), created=resource.revision)
+        # A browser has its name from the settings, so that a row which cannot be read may stand in its place.
+        insert = statements.REPLACE_BROWSER if isinstance(resource, Browser) else of_kind.insert
+        self._change(insert, **of_kind.table.cells(resource), created=resource.revision)
         self._working.put(resource)
 
     def update(self, resource: Resource) -> None:
@@ -243,11 +259,15 @@ def read_history(connection: sqlite3.Connection) -> History:
     return History(*row)
 
 
-def read_live(connection: sqlite3.Connection) -> Live:
-    """Everything that has not ended, oldest first."""
+def read_live(connection: sqlite3.Connection) -> tuple[Live, list[Unreadable]]:
+    """Everything that has not ended, oldest first, and why rows beside it cannot be read."""
     reader = Reader(connection)
     working = Working(Live())
+    unreadable: list[Unreadable] = []
     for kind in KINDS:
-        for _, resource in reader.page(kind, ended=False):
-            working.put(resource)
-    return working.live()
+        for _, resource in reader.page(kind, ended=False, unreadable=unreadable):
+            if has_ended(resource):
+                unreadable.append(Unreadable(kind.__name__, resource.name, "it has ended, and has not"))
+            else:
+                working.put(resource)
+    return working.live(), unreadable

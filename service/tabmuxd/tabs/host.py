@@ -274,8 +274,10 @@ class BrowserHost:
 
     def _introduce(self, changes: Changes) -> None:
         known = changes.browser(self.name)
+        # Tabs without a browser: its record cannot be read, so that none of their targets is taken for one of today.
+        generation = max((tab.browser_generation for tab in changes.tabs(self.name)), default=0)
         wanted = replace(
-            known or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership),
+            known or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership, generation=generation),
             state=BrowserState.UNREACHABLE,
             ownership=self.options.ownership,
             limits=self.options.limits,
