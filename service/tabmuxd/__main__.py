@@ -32,7 +32,7 @@ _EXIT_CODES: Final = """exit codes:
   0  stopped in order
   1  something else failed; the message says what
   2  a setting is wrong
-  3  another server uses the state directory
+  3  another server uses the state directory, or the profile directory of a browser
   4  no Chromium or Chrome is installed
   5  the store cannot be read
 """
@@ -149,7 +149,9 @@ def _told(error: Exception) -> int:
     match error:
         case StateDirectoryInUse():
             return _IN_USE
-        case SettingsError() | StateDirectoryError():
+        case LaunchError(cause="profile_in_use"):
+            return _IN_USE
+        case SettingsError() | StateDirectoryError() | LaunchError(cause="profile_not_writable"):
             return _USAGE
         case LaunchError():
             return _NO_BROWSER

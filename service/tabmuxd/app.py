@@ -63,11 +63,16 @@ class Running:
 async def running(settings: Settings) -> AsyncGenerator[Running]:
     """Serve while entered. Leaving drains: calls end, turns and tabs stay as records, a LAUNCHED browser is ended.
 
-    Raises StateDirectoryError, the store's errors and OSError before anything is served.
+    Raises StateDirectoryError, LaunchError for a profile directory that another server holds or that cannot be written,
+    the store's errors and OSError, before anything is served.
     """
     async with AsyncExitStack() as stack:
         now = steady_clock()
         directory = stack.enter_context(StateDirectory(settings.state_directory))
+        sources = {browser.id: _source(browser, settings) for browser in settings.browsers}
+        for source in sources.values():
+            stack.callback(source.release)
+            source.hold()
         log = await stack.enter_async_context(Log(directory.database, clock=now))
         port = settings.playground_port
         if settings.playground:
@@ -76,7 +81,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         tasks = await stack.enter_async_context(Tasks())
         feeds = Feeds()
         served = lost_tab_hook(feeds)
-        hosts = Hosts(_host(browser, settings, log, tasks, served) for browser in settings.browsers)
+        hosts = Hosts(_host(browser, sources[browser.id], log, tasks, served) for browser in settings.browsers)
         tabs = Tabs(hosts, log, tasks, secrets.token_bytes, now)
         web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
         await tabs.leases.prolong()
@@ -122,7 +127,7 @@ def period_of_tidying(settings: Settings) -> timedelta:
     return max(timedelta(seconds=1), min([_TIDY_PERIOD, *(time / 4 for time in times)]))
 
 
-def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, served: ServedHook) -> BrowserHost:
+def _host(browser: BrowserSettings, source: BrowserSource, log: Log, tasks: Tasks, served: ServedHook) -> BrowserHost:
     options = HostOptions(
         name=browser_name(browser.id),
         ownership=Ownership.ATTACHED if browser.address else Ownership.LAUNCHED,
@@ -135,7 +140,7 @@ def _host(browser: BrowserSettings, settings: Settings, log: Log, tasks: Tasks, 
             reclaim_after=browser.reclaim_after,
         ),
     )
-    return BrowserHost(options, _source(browser, settings), log, tasks, served, random=secrets.token_bytes)
+    return BrowserHost(options, source, log, tasks, served, random=secrets.token_bytes)
 
 
 def _source(browser: BrowserSettings, settings: Settings) -> BrowserSource:

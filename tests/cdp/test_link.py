@@ -201,6 +201,9 @@ class ScriptedSource:
         self.failures = list(failures)
         self._located = Located(uri, "127.0.0.1:1", "scripted", key_proven=key_proven)
 
+    def hold(self) -> None:
+        pass
+
     async def locate(self) -> Located:
         if self.failures:
             raise self.failures.pop(0)

@@ -28,8 +28,12 @@ class Relay:
         """`upstream` is the DevTools address of the browser."""
         self.uri = ""
         self.commands: list[Command] = []
+        self.refused: set[str] = set()
+        """Methods that are answered with an error and not passed on."""
         self._upstream = upstream
         self._targets: dict[str, str] = {}
+        self._open: set[web.WebSocketResponse] = set()
+        self._away = False
 
     def methods_to(self, target_id: str) -> list[str]:
         """Commands that named this target, or a session of it, in order."""
@@ -39,22 +43,40 @@ class Relay:
         """How often a command was sent."""
         return sum(command.method == method for command in self.commands)
 
+    async def cut(self) -> None:
+        """End what is open, and take no connection until `mend`."""
+        self._away = True
+        for near in tuple(self._open):
+            await near.close()
+
+    def mend(self) -> None:
+        """Take connections again."""
+        self._away = False
+
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
         """Pass everything on, both ways, until either end is gone."""
+        if self._away:
+            raise web.HTTPServiceUnavailable
         near = web.WebSocketResponse(max_msg_size=0)
         await near.prepare(request)
+        self._open.add(near)
         async with aiohttp.ClientSession() as http, http.ws_connect(self._upstream, max_msg_size=0) as far:
             ways = [asyncio.ensure_future(self._up(near, far)), asyncio.ensure_future(self._down(far, near))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
+        self._open.discard(near)
         return near
 
     async def _up(self, near: web.WebSocketResponse, far: aiohttp.ClientWebSocketResponse) -> None:
         async for message in near:
-            self._write_down(json.loads(message.data))
-            await far.send_str(message.data)
+            sent = json.loads(message.data)
+            self._write_down(sent)
+            if sent["method"] in self.refused:
+                await near.send_json({"id": sent["id"], "error": {"code": -32000, "message": "not now"}})
+            else:
+                await far.send_str(message.data)
 
     async def _down(self, far: aiohttp.ClientWebSocketResponse, near: web.WebSocketResponse) -> None:
         async for message in far:

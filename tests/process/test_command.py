@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tabmuxd.__main__ import main
+from tabmuxd.cdp.launcher import hold_profile
 from tabmuxd.state_directory import StateDirectory
 
 from tests.cdp.browsers import group_members, until
@@ -117,6 +118,38 @@ def test_in_use(directory: Path) -> None:
     assert told.startswith(f"tabmuxd: another tabmuxd uses the state directory {directory}")
     assert sorted(path.name for path in directory.iterdir()) == ["tabmuxd.lock", "tabmuxd.sock"]
     assert (directory / "tabmuxd.sock").read_text() == "of the other one"
+
+
+def test_profile_in_use(directory: Path) -> None:
+    """A profile directory that another server holds ends it with 3, before it binds or opens a store (PRO-05, O-130).
+
+    The lock of a dead server, whatever is written in its file, stops nobody.
+    """
+    profile, state = directory / "profile", directory / "state"
+    state.mkdir(mode=0o700)
+    (state / "tabmuxd.toml").write_text(f'[browsers.main]\nprofile = "{profile}"\n')
+    profile.mkdir()
+    (profile / "tabmux.lock").write_text(str(os.getpid()))
+    held = hold_profile(profile)
+    try:
+        code, told = _serve(state, "--chromium", sys.executable)
+    finally:
+        os.close(held)
+
+    assert code == 3, told
+    assert told == (
+        f"tabmuxd: the profile directory {profile} is in use by another server. "
+        "End that program, or give another directory\n"
+    )
+    assert sorted(path.name for path in state.iterdir()) == ["tabmuxd.lock", "tabmuxd.toml"]
+
+
+def test_profile_not_writable(directory: Path) -> None:
+    """A profile directory that cannot be made ends it with 2 (PRO-06)."""
+    (directory / "tabmuxd.toml").write_text(f'[browsers.main]\nprofile = "{directory}/tabmuxd.toml/profile"\n')
+    code, told = _serve(directory, "--chromium", sys.executable)
+
+    assert (code, told.startswith(f"tabmuxd: the profile directory {directory}/tabmuxd.toml/profile")) == (2, True)
 
 
 def test_open_to_others(directory: Path) -> None:

@@ -51,6 +51,10 @@ class BrowserSource(Protocol):
         """Whether the browser was launched here, and so may be ended."""
         ...
 
+    def hold(self) -> None:
+        """Keep other servers from the browser until `release`; may be repeated. Raises LaunchError if one has it."""
+        ...
+
     async def locate(self) -> Located:
         """Where the browser is now; raises EndpointError or LaunchError."""
         ...
@@ -72,6 +76,9 @@ class AttachedSource:
     def __init__(self, address: str, *, allow_remote: bool = False) -> None:
         self._address = address
         self._allow_remote = allow_remote
+
+    def hold(self) -> None:
+        """Do nothing: others may use it too."""
 
     async def locate(self) -> Located:
         """Where the browser is now."""
@@ -95,10 +102,14 @@ class LaunchedSource:
         self._lock: int | None = None
         self.process = known
 
-    async def locate(self) -> Located:
-        """Where the browser is; holds the profile directory against other servers from the first call to `release`."""
+    def hold(self) -> None:
+        """Hold the profile directory against other servers, until `release` or the end of this process."""
         if self._lock is None:
             self._lock = hold_profile(self._options.profile_directory)
+
+    async def locate(self) -> Located:
+        """Where the browser is; holds the profile directory."""
+        self.hold()
         launched = await launch_or_take_back(self._options, known=self.process, timeout=self._timeout)
         if launched.process != self.process:
             _log.info("browser_taken_back" if launched.taken_back else "browser_launched", pid=launched.process.pid)
