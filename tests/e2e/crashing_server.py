@@ -45,6 +45,8 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
     "opening": lambda event: event.tab.state == Tab.STATE_OPENING and not event.tab.target_id,
     "target": lambda event: event.tab.state == Tab.STATE_OPENING and bool(event.tab.target_id),
     "ready": lambda event: event.tab.state == Tab.STATE_READY,
+    "recovering": lambda event: event.tab.state == Tab.STATE_RECOVERING,
+    "back": lambda event: event.tab.state == Tab.STATE_READY and event.tab.generation > 1,
     "submitting": lambda event: event.turn.state == Turn.STATE_SUBMITTING,
     "running": lambda event: event.turn.state == Turn.STATE_RUNNING,
     "end": lambda event: event.turn.state in _ENDED_STATES,

@@ -39,6 +39,12 @@ _DOCUMENTS: Final = {
         "<title>Opener</title><body style='margin:0'>"
         "<button style='width:400px;height:400px' onclick=\"window.open('/page?title=popup')\">Open</button>"
     ),
+    # Runs nothing but its own script, and counts how often somebody asks for the visibility.
+    "/guards-itself": (
+        "<title>Guarded</title><meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src"
+        " 'nonce-own'\"><script nonce=own>window.asked = 0; for (const on of [document, Document.prototype])"
+        " Object.defineProperty(on, 'visibilityState', {{ get() {{ return String(++window.asked); }} }});</script>"
+    ),
     "/closes-itself": "<title>Closing</title><script>setInterval(() => window.close(), 50)</script>",
     "/busy": "<title>Busy</title><script>addEventListener('load', () => setTimeout(() => { for (;;); }, 50))</script>",
     "/changes-title": (

@@ -561,6 +561,27 @@ async def test_crashed(server: Server, person: Person, playground: PlaygroundPro
     assert (await one.session()).recovery_count == 1
 
 
+async def test_closed_before_it_has_an_address(server: Server, person: Person) -> None:
+    """A conversation that has no address yet is not brought back: `no_address`, and no fresh chat (SES-03, O-140)."""
+    one = await talk(server)
+    prompt = unique("{{plain=1 commit=30}}")
+    turn = await one.ask(prompt)
+    await one.when(turn, Turn.STATE_SUBMITTING)
+    tab = await one.tab()
+    await person.close(tab.target_id)
+    end = await one.end(turn)
+    after = await one.session()
+    assert (end.state, end.error.reason, end.error.metadata["cause"]) == (
+        Turn.STATE_FAILED,
+        "RECOVERY_FAILED",
+        "no_address",
+    )
+    assert (end.error.metadata["page_touched"], end.error.metadata["retry"]) == ("unknown", "after-verify")
+    assert (after.tab, after.open_turn, after.state) == ("", "", Session.STATE_ACTIVE)
+    assert [(each.state, each.session, each.lease) for each in await server.list_tabs()] == [(Tab.STATE_LOST, "", "")]
+    assert await server.page_targets() == {}
+
+
 async def test_parked(server: Server) -> None:
     """A tab that is closed between turns parks its session; the next prompt goes on in its conversation (O-141)."""
     one = await talk(server)

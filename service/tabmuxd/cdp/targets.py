@@ -107,6 +107,11 @@ class Targets:
         )
 
     @property
+    def closed(self) -> bool:
+        """The connection has ended: what is known of the pages is of then."""
+        return self._connection.closed
+
+    @property
     def pages(self) -> Mapping[str, TargetInfo]:
         """The pages by target id, as the events told of them."""
         return MappingProxyType(self._pages)

@@ -75,12 +75,14 @@ def touched(refused: Refused) -> PageTouched:
 
 def _no_page(tab: str) -> Refused:
     return refuse(
-        Reason.TAB_GONE, f"{tab} lost its page during the call. Open another tab.", tab=tab, state="LOST", generation=""
+        Reason.TAB_GONE,
+        f"{tab} lost its page during the call. Recover it, or open another tab.",
+        tab=tab,
+        state="LOST",
+        generation="",
     )
 
 
 def unresponsive(tab: str) -> Refused:
     """TAB_UNRESPONSIVE: the target is there, and its page does not answer."""
-    return refuse(
-        Reason.TAB_UNRESPONSIVE, f"The page of {tab} does not answer. Close it, or open another tab.", tab=tab
-    )
+    return refuse(Reason.TAB_UNRESPONSIVE, f"The page of {tab} does not answer. Recover the tab, or close it.", tab=tab)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from weakref import WeakSet
 
 import structlog
 
@@ -69,6 +70,7 @@ class BrowserHost:
         self.served = served
         self._random = random
         self._owners = Owners(log)
+        self._attached: WeakSet[Page] = WeakSet()
         self._opening: set[str] = set()
         self._closing: dict[str, asyncio.Task[Tab]] = {}
         self.lost: Callable[[str], None] = _nobody
@@ -102,9 +104,10 @@ class BrowserHost:
 
     def connected(self) -> Targets:
         """The targets of the live connection; BROWSER_UNREACHABLE while there is none."""
-        if self.targets is None:
+        targets = self.targets
+        if targets is None or targets.closed:
             raise faults.unreachable(self.name)
-        return self.targets
+        return targets
 
     def foreign_targets(self) -> list[str]:
         """Target ids of the pages that are not ours, sorted; empty while the browser is away."""
@@ -185,7 +188,8 @@ class BrowserHost:
         """The row is settled, or is now: its target could not be closed while the browser was away."""
         self._opening.discard(tab)
         row = self._log.live.tab(tab)
-        if row is not None and rules.is_unfinished(row) and self.targets is not None and not self.stopping:
+        reachable = self.targets is not None and not self.targets.closed
+        if row is not None and rules.is_unfinished(row) and reachable and not self.stopping:
             self._tasks.spawn(self._end_quietly(row), f"end {tab}")
         self._notes.note(tab)
 
@@ -198,7 +202,9 @@ class BrowserHost:
     async def attach(self, tab: str, target_id: str) -> Page:
         """Attach to the target of a tab; `prepare` comes next. Raises CdpError."""
         session = await self.connected().attach(target_id, timeout=COMMAND_TIMEOUT)
-        return Page(tab, self.name, session, self)
+        page = Page(tab, self.name, session, self)
+        self._attached.add(page)
+        return page
 
     async def close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
         """Close the target and record it; two calls at once do it once, and the first cause counts.
@@ -405,6 +411,8 @@ class BrowserHost:
 
     async def _down(self, reason: str) -> None:
         self.targets = None
+        for page in tuple(self._attached):
+            page.end("connection_lost")
         for tab in tuple(self.pages):
             self.let_go(tab, "connection_lost")
         self._move()

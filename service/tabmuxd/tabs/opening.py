@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -34,10 +34,11 @@ async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *,
     is left but the CLOSED row, and the reason is raised.
     """
     host.begin_opening(tab.name)
+    made: list[str] = []
     try:
-        page, navigation = await _open(host, log, tab, order, uri=uri, ready=ready)
+        page, navigation = await _open(host, log, tab, order, made, uri=uri, ready=ready)
     except BaseException as error:
-        await asyncio.shield(_undo(host, tab.name, log))
+        await asyncio.shield(_undo(host, tab.name, log, made))
         if isinstance(error, CdpError):
             raise with_outcome(faults.of_look(error, tab.name, host.name), "no") from error
         if isinstance(error, Refused) and error.reason is Reason.OUTCOME_UNKNOWN:
@@ -61,10 +62,11 @@ async def answer(
 
 
 async def _open(
-    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *, uri: str, ready: Ready
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, made: list[str], *, uri: str, ready: Ready
 ) -> tuple[Page, Navigation]:
     targets = host.connected()
     target_id = await targets.create(marker_address(tab.name, tab.marker), background=True, timeout=_CREATE_TIMEOUT)
+    made.append(target_id)
     host.own(target_id, tab.name)
     recorded = asyncio.ensure_future(log.change(lambda changes: _record_target(changes, tab.name, target_id)))
     try:
@@ -107,15 +109,21 @@ async def _follow(page: Page, navigation: Navigation, order: TabOrder) -> Naviga
 def _record_target(changes: Changes, name: str, target_id: str) -> None:
     tab = changes.tab(name)
     browser = changes.browser(tab.browser_name) if tab else None
-    if tab is None or tab.ended or browser is None:
-        return
+    if tab is None or browser is None:
+        raise rules.unknown_tab(name)
+    if refused := rules.is_open(tab):
+        raise refused
     changes.record(replace(tab, target_id=target_id, browser_generation=browser.generation), ChangeCause.CLIENT)
 
 
-async def _undo(host: BrowserHost, name: str, log: Log) -> None:
+async def _undo(host: BrowserHost, name: str, log: Log, made: Iterable[str]) -> None:
     """Close what was begun; a target that cannot be closed now is found again by its row or its marker."""
-    tab = await log.get_tab(name)
-    if tab is None or tab.ended:
-        return
     with contextlib.suppress(Refused):
-        await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+        tab = await log.get_tab(name)
+        if tab is not None and not tab.ended:
+            await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
+        # Of a tab that somebody closed before its target was known, the target is still there.
+        for target_id in made:
+            host.disown(target_id, name)
+            if target_id in host.connected().pages:
+                await host.close_target(target_id)

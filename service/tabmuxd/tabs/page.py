@@ -93,6 +93,8 @@ class Page:
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._moves_within = 0
         self._told: list[Callable[[], None]] = []
+        session.on("Target.detachedFromTarget", lambda _params: self.end("tab_gone"))
+        session.on("Inspector.targetCrashed", lambda _params: self.end("tab_crashed"))
         session.on("Page.frameNavigated", self._frame_navigated)
         session.on("Page.navigatedWithinDocument", self._moved_within)
         session.on("Page.lifecycleEvent", self._lifecycle)

@@ -67,7 +67,8 @@ def gone(tab: Tab) -> Refused:
     """TAB_GONE: the tab has no usable target."""
     return refuse(
         Reason.TAB_GONE,
-        f"{tab.name} has no usable page (state: {tab.state.name.lower()}); nothing was done. Open another tab.",
+        f"{tab.name} has no usable page (state: {tab.state.name.lower()}); nothing was done. "
+        "Recover it, or open another tab.",
         tab=tab.name,
         state=tab.state.name,
         generation=tab.generation,

@@ -1,0 +1,86 @@
+"""The server is killed while it brings a tab back; pages are closed and crash while no server runs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from tabmux.v1.event_pb2 import ChangeCause
+from tabmux.v1.tab_pb2 import Tab
+from tabmux.v1.tab_service_pb2 import CreateTabRequest
+
+from tests.e2e.crashing_server import crashing
+from tests.e2e.person import person_at
+from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
+
+pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(90)]
+
+
+async def opened(server: Server, uri: str, *, pinned: bool) -> Tab:
+    """A tab at this address."""
+    request = CreateTabRequest(parent=BROWSER, uri=uri, pinned=pinned)
+    return (await server.tabs.CreateTab(request, timeout=2 * LIMIT)).tab
+
+
+@pytest.mark.parametrize("moment", ["created:after", "back:before"])
+async def test_killed_while_a_tab_comes_back(moment: str, state_directory: Path, playground: PlaygroundProcess) -> None:
+    """What was made for a tab that came back when the server was killed is closed, and it comes back (O-111, O-129)."""
+    uri = f"http://textarea.localhost:{playground.port}/"
+    async with serving(state_directory, playground.port) as server:
+        tab = await opened(server, uri, pinned=True)
+        await server.kill()
+        async with person_at(state_directory / "browsers" / "main") as person:
+            await person.close(tab.target_id)
+        server.begin(*crashing(moment))
+        assert await server.ended() == -signal.SIGKILL, server.log()
+
+        await server.restart()
+        tabs = await server.tabs_when(lambda tabs: [tab.state for tab in tabs] == [Tab.STATE_READY])
+        browser = await server.browser()
+
+        assert [(back.name, back.uri, back.generation, back.pinned) for back in tabs] == [(tab.name, uri, 2, True)]
+        assert list(await server.page_targets()) == [tabs[0].target_id]
+        assert (browser.tab_counts.managed_count, browser.tab_counts.foreign_count, browser.generation) == (1, 0, 1)
+
+
+async def test_lost_and_crashed_meanwhile(server: Server, playground: PlaygroundProcess) -> None:
+    """What crashed while no server ran is CRASHED by the repeated event, what was closed is LOST (O-82, O-110, O-111).
+
+    The pinned ones come back: the crashed one in its own target, the lost one in another. The others wait.
+    """
+    uri = f"http://textarea.localhost:{playground.port}/"
+    crashed, lost = await opened(server, uri, pinned=False), await opened(server, uri, pinned=False)
+    kept_crashed, kept_lost = await opened(server, uri, pinned=True), await opened(server, uri, pinned=True)
+    _, before = await server.watch_since(None)
+    await server.kill()
+    async with person_at(server.state_directory / "browsers" / "main") as person:
+        for tab in (crashed, kept_crashed):
+            session = await person.attach(tab.target_id)
+            await person.call("Inspector.enable", session)
+            gone = person.event("Inspector.targetCrashed", session)
+            await person.send("Page.crash", session)
+            await gone
+        for tab in (lost, kept_lost):
+            await person.close(tab.target_id)
+
+    await server.start()
+    wanted = {
+        crashed.name: (Tab.STATE_CRASHED, 0, 1),
+        lost.name: (Tab.STATE_LOST, 0, 1),
+        kept_crashed.name: (Tab.STATE_READY, 1, 1),
+        kept_lost.name: (Tab.STATE_READY, 1, 2),
+    }
+    tabs = await server.tabs_when(
+        lambda tabs: {tab.name: (tab.state, tab.recovery_count, tab.generation) for tab in tabs} == wanted
+    )
+    events, _ = await server.watch_since(before)
+    # The first of each state: titles and health are recorded later.
+    causes = {(event.tab.name, event.tab.state): event.cause for event in reversed(events) if event.tab.name}
+
+    assert causes[crashed.name, Tab.STATE_CRASHED] == ChangeCause.CHANGE_CAUSE_CRASH
+    assert causes[lost.name, Tab.STATE_LOST] == ChangeCause.CHANGE_CAUSE_PERSON
+    assert causes[kept_lost.name, Tab.STATE_READY] == ChangeCause.CHANGE_CAUSE_RECOVERY
+    targets = {tab.name: tab.target_id for tab in tabs}
+    assert targets[kept_crashed.name] == kept_crashed.target_id
+    assert set(await server.page_targets()) == {targets[name] for name in targets if name != lost.name}
