@@ -43,6 +43,7 @@ def listening(connection: Connection) -> tuple[Targets, Heard]:
         changed=lambda info: heard.tell("changed", info.uri),
         destroyed=lambda target_id: heard.tell("destroyed", target_id),
         crashed=lambda target_id: heard.tell("crashed", target_id),
+        replaced=lambda target_id, info: heard.tell(f"replaced by {info.target_id}", target_id),
     )
     return targets, heard
 
@@ -463,3 +464,31 @@ async def test_browser_ends(browser: Browser) -> None:
     assert outcome["class"] in {"ConnectionLost", "TargetGone"}
     await asyncio.wait_for(connection.wait_closed(), LONG)
     assert (session.detached, connection.closed) == (True, True)
+
+
+_OLD = raw("old", attached=True)
+
+
+@pytest.mark.parametrize(
+    ("burst", "told"),
+    [
+        ([raw("new")], "replaced by new"),
+        ([raw("new"), raw("other", "http://b/")], "replaced by new"),
+        ([], "destroyed"),
+        ([raw("new"), raw("twin")], "destroyed"),
+        ([raw("new", title="")], "destroyed"),
+        ([raw("new", title="another")], "destroyed"),
+        ([raw("new", "http://b/")], "destroyed"),
+        ([raw("new", openerId="old")], "destroyed"),
+        ([raw("new", attached=True)], "destroyed"),
+    ],
+)
+async def test_discarded(burst: list[dict[str, Any]], told: str) -> None:
+    """A page that is gone was replaced only where one that showed the same at once was created with it (O-114)."""
+    async with scripted_targets() as (targets, heard, peer):
+        for described in (_OLD, *burst):
+            peer.event("Target.targetCreated", {"targetInfo": described})
+        peer.event("Target.targetDestroyed", {"targetId": "old"})
+        await heard.until(told, "old")
+        assert [each for each in heard.told if each[1] == "old"] == [("created", "old"), (told, "old")]
+        assert set(targets.pages) == {described["targetId"] for described in burst}

@@ -16,6 +16,8 @@ _ONLY_TABS: Final = [{"type": "tab"}]
 _LOOK_AGAIN_SECONDS: Final = 0.5
 # Ending a session is answered by the browser process alone, so it is quick or nobody is there.
 _DETACH_SECONDS: Final = 2.0
+# How long before a discarded page is gone the one in its place may have been created: here less than a millisecond.
+_BURST_SECONDS: Final = 0.25
 # Chrome 156: the code of "No target with given id found", where nothing but the id can be wrong.
 _INVALID_PARAMS: Final = -32602
 
@@ -72,7 +74,8 @@ class Targets:
 
     Only targets of type `page` count, and of these neither DevTools' own windows nor pages that an extension opened.
     Nothing here needs an answer of a renderer, so hung, crashed and discarded pages hinder nothing. The callbacks run
-    on the loop, in order, after `pages` has changed.
+    on the loop, in order, after `pages` has changed; `replaced` in place of `destroyed`, for a page that the browser
+    has discarded, with the one that certainly took its place.
     """
 
     def __init__(
@@ -83,8 +86,11 @@ class Targets:
         changed: Callable[[TargetInfo], None],
         destroyed: Callable[[str], None],
         crashed: Callable[[str], None],
+        replaced: Callable[[str, TargetInfo], None] | None = None,
     ) -> None:
         self._connection = connection
+        self._replaced = replaced
+        self._newest: dict[str, tuple[float, TargetInfo]] = {}
         self._created = created
         self._changed = changed
         self._destroyed = destroyed
@@ -278,23 +284,54 @@ class Targets:
         elif info != before:
             self._pages[info.target_id] = info
             if before is None:
+                self._note_new(info)
                 self._created(info)
             else:
                 self._changed(info)
 
     def _on_destroyed(self, params: dict[str, Any]) -> None:
         target_id = str(params["targetId"])
+        gone = self._pages.get(target_id)
         if target_id in self._closing:
             self._closing[target_id].set()
+        elif gone is not None and self._replaced is not None and (successor := self._successor(gone)) is not None:
+            del self._pages[target_id], self._newest[successor.target_id]
+            self._replaced(target_id, successor)
+            return
         self._forget(target_id)
 
     def _on_crashed(self, params: dict[str, Any]) -> None:
         if (target_id := str(params["targetId"])) in self._pages:
             self._crashed(target_id)
 
+    def _note_new(self, info: TargetInfo) -> None:
+        now = asyncio.get_running_loop().time()
+        self._newest = {known: each for known, each in self._newest.items() if now - each[0] < _BURST_SECONDS}
+        self._newest[info.target_id] = (now, info)
+
+    def _successor(self, gone: TargetInfo) -> TargetInfo | None:
+        """The page that certainly took the place of one that is gone, because the browser discarded that.
+
+        Chrome 156 creates, in the same burst, a page that has address and title from its first moment, which one that
+        loads has not. Where two could be meant, none is.
+        """
+        since = asyncio.get_running_loop().time() - _BURST_SECONDS
+        twins = [info for time, info in self._newest.values() if time >= since and _is_twin(info, gone)]
+        return self._pages.get(twins[0].target_id) if len(twins) == 1 else None
+
     def _forget(self, target_id: str) -> None:
         if self._pages.pop(target_id, None) is not None:
             self._destroyed(target_id)
+
+
+def _is_twin(page: TargetInfo, other: TargetInfo) -> bool:
+    """Whether a new page shows what another one showed, was opened by none, and is attached to by nobody."""
+    return page.title != "" and (page.uri, page.title, page.opener_id, page.attached) == (
+        other.uri,
+        other.title,
+        "",
+        False,
+    )
 
 
 def target_info(raw: Mapping[str, Any]) -> TargetInfo:

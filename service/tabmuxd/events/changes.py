@@ -132,8 +132,10 @@ class Changes:
         before = self._find(type(resource), resource.name)
         if before is None or _ended(before) != _ended(resource):
             raise ValueError(f"{resource.name} can only be recorded")
-        written = replace(resource, revision=before.revision, update_time=before.update_time)
-        self._transaction.update(written)
+        written = resource
+        if (resource.revision, resource.update_time) != (before.revision, before.update_time):
+            written = replace(resource, revision=before.revision, update_time=before.update_time)
+        self._transaction.touch(written, before)
         return written
 
     def _find(self, kind: type[R], name: str) -> R | None:

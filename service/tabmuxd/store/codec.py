@@ -102,6 +102,15 @@ class Codec(Generic[R]):
             getattr(value, name) if encode is None else encode(getattr(value, name)) for name, encode in self._encoders
         ]
 
+    def changed(self, before: R, after: R) -> dict[str, Cell]:
+        """The cells of `after`, by name, whose values are not those of `before`."""
+        cells: dict[str, Cell] = {}
+        for name, encode in self._encoders:
+            value = getattr(after, name)
+            if value is not (known := getattr(before, name)) and value != known:
+                cells[name] = value if encode is None else encode(value)
+        return cells
+
     def decode(self, cells: Sequence[Cell]) -> R:
         """The value whose cells these are; raises ValueError, TypeError or another error where they hold none."""
         return self._kind(

@@ -73,6 +73,7 @@ class ResourceStatements(Generic[R]):
         self.table = table
         self.insert = compiled(model.insert(_given(model)))
         self.update = compiled(model.update(_given(model, "name", "created")).where(table["name"] == Parameter("name")))
+        self._updates: dict[tuple[str, ...], Statement] = {}
         self.find = compiled(self._selection().where(table["name"] == Parameter("name")))
         self.find_by_id = compiled(self._selection().where(table["id"] == Parameter("id")))
         self.pages = {
@@ -81,6 +82,15 @@ class ResourceStatements(Generic[R]):
             for of_ended in (False, True)
             for brief in (False, True)
         }
+
+    def update_of(self, columns: tuple[str, ...]) -> Statement:
+        """As `update`, of these columns alone; for the writer's thread."""
+        statement = self._updates.get(columns)
+        if statement is None:
+            given = {self.table[column]: Parameter(column) for column in columns}
+            query = self.table.model.update(given).where(self.table["name"] == Parameter("name"))
+            statement = self._updates[columns] = compiled(query)
+        return statement
 
     def _selection(self, *, brief: bool = False) -> peewee.ModelSelect:
         return self.table.model.select(

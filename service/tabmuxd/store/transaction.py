@@ -190,6 +190,14 @@ class Transaction(Reader):
         self._change(of_kind.update, **of_kind.table.cells(resource))
         self._working.put(resource)
 
+    def touch(self, resource: R, before: R) -> None:
+        """Write what differs from `before`, which is the resource as it is written; it ends neither here nor there."""
+        of_kind = statements_of(type(resource))
+        cells = of_kind.table.codec.changed(before, resource)
+        if cells:
+            self._change(of_kind.update_of(tuple(cells)), **cells, name=resource.name)
+            self._working.put(resource)
+
     def remember_request(
         self,
         principal: str,

@@ -128,6 +128,8 @@ class Health:
         deadline = loop.time() + timeout
         status, latency, visible = HealthStatus.UNRESPONSIVE, None, False
         match tab.state:
+            case TabState.READY if tab.name in host.discarded:
+                pass  # whoever wants its page would have it loaded again
             case TabState.READY | TabState.OPENING:
                 try:
                     page = host.pages.get(tab.name) or await host.page(tab.name, timeout=timeout)

@@ -79,6 +79,10 @@ class BrowserHost:
         """Told of each close that failed, with the cause that would have been recorded."""
         self.came_up: Callable[[], None] = _nobody
         """Told of each connection, once the tabs that are still there are known."""
+        self.discarded: set[str] = set()
+        """Names of READY tabs whose page the browser discarded: nothing answers until it is loaded again."""
+        self.wanted: Callable[[str], None] = _nobody
+        """Told the name of such a tab when somebody wants its page."""
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._notes = Notes(log, tasks, self._info_of)
         self._dialogs = Dialogs(log, tasks)
@@ -133,6 +137,8 @@ class BrowserHost:
             self.connected()
             if left <= 0:
                 raise faults.unresponsive(tab)
+            if tab in self.discarded:
+                self.wanted(tab)
             await asyncio.wait({self._moved}, timeout=left)
 
     async def front(self, *, adopting: bool = False) -> str | None:
@@ -165,6 +171,7 @@ class BrowserHost:
     def hold(self, page: Page) -> None:
         """The page is prepared: calls may act on it."""
         self.pages[page.tab] = page
+        self.discarded.discard(page.tab)
         self._move()
 
     def disown(self, target_id: str, tab: str) -> None:
@@ -293,7 +300,12 @@ class BrowserHost:
 
     async def _up(self, connection: Connection, identity: BrowserIdentity) -> None:
         targets = Targets(
-            connection, created=self._created, changed=self._changed, destroyed=self._destroyed, crashed=self._crashed
+            connection,
+            created=self._created,
+            changed=self._changed,
+            destroyed=self._destroyed,
+            crashed=self._crashed,
+            replaced=self._replaced,
         )
         await targets.discover(timeout=COMMAND_TIMEOUT)
         live = frozenset(targets.pages)
@@ -411,6 +423,7 @@ class BrowserHost:
 
     async def _down(self, reason: str) -> None:
         self.targets = None
+        self.discarded.clear()
         for page in tuple(self._attached):
             page.end("connection_lost")
         for tab in tuple(self.pages):
@@ -472,6 +485,29 @@ class BrowserHost:
     def _crashed(self, target_id: str) -> None:
         self._page_gone(target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
 
+    def _replaced(self, target_id: str, info: TargetInfo) -> None:
+        """The browser has discarded a page of ours, and the evidence for what took its place is unique."""
+        tab = self._owners.tab_of(target_id)
+        if tab is None or self.stopping or tab in self._opening or tab in self._closing:
+            self._destroyed(target_id)
+            return
+        self._owners.disown(target_id, tab)
+        self._owners.own(info.target_id, tab)
+        self.let_go(tab, "tab_gone")
+        self.discarded.add(tab)
+        self._tasks.spawn(self._record_discarded(tab, target_id, info.target_id), f"discarded {tab}")
+
+    async def _record_discarded(self, name: str, target_id: str, next_target_id: str) -> None:
+        def decide(changes: Changes) -> bool:
+            tab = changes.tab(name)
+            if tab is None or tab.state is not TabState.READY or tab.target_id != target_id:
+                return False
+            changes.record(rules.discarded(tab, next_target_id, changes.now), ChangeCause.BROWSER)
+            return True
+
+        if not await self._log.change(decide):
+            self._owners.disown(next_target_id, name)
+
     def _page_gone(self, target_id: str, cause: str, state: TabState, why: ChangeCause) -> None:
         tab = self._owners.tab_of(target_id)
         if tab is None or self.stopping:
@@ -503,6 +539,7 @@ class BrowserHost:
     def let_go(self, tab: str, cause: str) -> None:
         """The tab has no page any more; `cause` as in `Page.end`."""
         page = self.pages.pop(tab, None)
+        self.discarded.discard(tab)
         if page is not None:
             page.end(cause)
             if cause == "tab_crashed":

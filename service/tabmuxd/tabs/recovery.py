@@ -69,6 +69,7 @@ class Recovery:
         self._returning: dict[str, asyncio.Task[None]] = {}
         for host in hosts:
             host.lost = self.notice
+            host.wanted = self._revive
 
     def __repr__(self) -> str:
         """How many tabs are being brought back."""
@@ -93,6 +94,16 @@ class Recovery:
             returning = self._returning.get(name)
             if returning is None or returning.done():
                 self._returning[name] = self._tasks.spawn(self._bring_back(name), f"bring back {name}")
+
+    def _revive(self, name: str) -> None:
+        """Somebody wants the page of a tab that the browser discarded: load it again."""
+        flight = self._flights.get(name)
+        if flight is None or flight.done():
+            self._tasks.spawn(self._revived(name), f"revive {name}")
+
+    async def _revived(self, name: str) -> None:
+        with contextlib.suppress(Refused):
+            await self.recover(name, by_client=False)
 
     async def sweep(self) -> None:
         """Look at all tabs, and settle what was left half done; run every 30 s."""
@@ -177,6 +188,8 @@ class Recovery:
             await host.page(tab.name, timeout=_OPENING_WAIT)
             return RecoveredTab(self._log.live.tab(tab.name) or tab, Strategy.NONE)
         if tab.state not in (TabState.READY, TabState.CRASHED):
+            return None
+        if tab.name in host.discarded:
             return None
         held = host.pages.get(tab.name)
         if held is not None and held.usable and tab.state is TabState.READY:

@@ -72,7 +72,7 @@ async def load_again(host: BrowserHost, tab: Tab, address: str) -> Page | None:
     """
     page: Page | None = None
     try:
-        if tab.state is TabState.READY:
+        if tab.state is TabState.READY and tab.name not in host.discarded:
             # Chromium 156: only over a session from before the hang, and only before a navigation is ordered.
             held = host.pages.get(tab.name)
             if held is None:

@@ -227,6 +227,12 @@ def without_page(tab: Tab, state: TabState, now: datetime) -> Tab:
     return replace(tab, state=state, front=False, dialog=None, health=health, next_target_id="")
 
 
+def discarded(tab: Tab, target_id: str, now: datetime) -> Tab:
+    """The tab with the target that took the place of a discarded page: the same tab, one generation on, not loaded."""
+    health = TabHealth(HealthStatus.UNRESPONSIVE, now)
+    return replace(tab, target_id=target_id, generation=tab.generation + 1, health=health, front=False, dialog=None)
+
+
 def matches(tab: Tab, wanted: TabFilter) -> bool:
     """Whether a list with this filter holds the tab."""
     return (
