@@ -21,7 +21,6 @@ from tabmuxd.resources.tab import CloseCause, Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lines import Lines
-from tabmuxd.tabs.owed import OwedCloses
 from tabmuxd.tabs.rights import Rights
 from tabmuxd.tasks import Tasks
 
@@ -37,17 +36,17 @@ class Leases:
         log: Log,
         tasks: Tasks,
         lines: Lines,
-        owed: OwedCloses,
         *,
         random: RandomBytes,
         clock: Callable[[], datetime],
+        tried_again: Callable[[str], bool] = lambda _tab: False,
     ) -> None:
-        """`clock` is that of the log."""
+        """`clock` is that of the log; `tried_again`: whether the close of a tab has failed and goes its own way."""
         self._hosts = hosts
         self._log = log
         self._tasks = tasks
         self._lines = lines
-        self._owed = owed
+        self._tried_again = tried_again
         self._random = random
         self._clock = clock
         self._rights = Rights(log, clock)
@@ -169,8 +168,8 @@ class Leases:
             return running
         if tab.close_owed is not CloseCause.LEASE or tab.browser_name not in self._hosts:
             return None
-        if self._owed.knows(tab.name):
-            return None  # tried again by its own times
+        if self._tried_again(tab.name):
+            return None
         if tab.state is not TabState.LOST and self._hosts.of(tab.name).targets is None:
             return None  # the browser is away: the close stays owed
         closing = self._tasks.spawn(self._close(tab.name), f"close {tab.name} for its lease")

@@ -75,7 +75,7 @@ class Tabs:
         self._admission = Admission(hosts, log, tasks, random, self._lines, self.clearing)
         self._owed = OwedCloses(hosts, log, self._lines, tasks, clock)
         self.orphans = Orphans(hosts, log, self._owed, clock)
-        self.leases = Leases(hosts, log, tasks, self._lines, self._owed, random=random, clock=clock)
+        self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock, tried_again=self._owed.knows)
         self._health = Health(hosts, log, tasks, self._lines, clock)
         self.recovery = Recovery(hosts, log, tasks, self._health, random, clock)
 
