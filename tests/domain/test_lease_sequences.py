@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -418,7 +419,7 @@ class Programs(RuleBasedStateMachine):
         assert kinds == {name: [created, ended] if held.end else [created] for name, held in self.held.items()}
 
 
-TestPrograms = Programs.TestCase
+TestPrograms = pytest.mark.timeout(120)(Programs.TestCase)  # it writes to a disk that others use too
 TestPrograms.settings = settings(
     max_examples=12,
     stateful_step_count=40,

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -389,7 +390,7 @@ def _served(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause) ->
     records.lose_tab(changes, tab, refused, cause, lambda _turn: "so far")
 
 
-TestConversations = Conversations.TestCase
+TestConversations = pytest.mark.timeout(120)(Conversations.TestCase)  # it writes to a disk that others use too
 TestConversations.settings = settings(
     max_examples=30,
     stateful_step_count=30,
