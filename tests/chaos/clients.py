@@ -21,7 +21,7 @@ DEADLINE: Final = 60.0
 """Seconds that a call may take, a wait for a server that is being restarted included: more is a hang."""
 
 LOST: Final = "(lost)"
-"""Stands for the reason where the server went away under the call."""
+"""Stands for the reason where the server went away under the call, or the caller did."""
 
 _OF_OUTAGES: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _OUR_FAULT: Final = ("INVALID_FIELD", "TOKEN_INVALID", "SCOPE_MISSING", "METHOD_DISABLED")
@@ -51,7 +51,8 @@ class Client:
     ) -> Any:  # noqa: ANN401 - whichever answer it is
         """The answer, or as a text the reason of the refusal; anything else that a call can end with is a failure.
 
-        `refused`: reasons that this request may be refused with, and others never are.
+        `timeout`: a shorter one than usual may run out. `refused`: reasons that this request may be refused with, and
+        others never are.
         """
         stub = next(stub for stub in self._stubs if hasattr(stub, method))
         before = self.world.outages.count
@@ -59,7 +60,8 @@ class Client:
             answer = await getattr(stub, method)(request, timeout=timeout, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             answer = error_of_call(error).reason
-            if not answer and error.code() in _OF_OUTAGES and self.world.outages.met(before):
+            late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and timeout < DEADLINE
+            if not answer and (late or (error.code() in _OF_OUTAGES and self.world.outages.met(before))):
                 answer = LOST
             if not answer or (answer in _OUR_FAULT and answer not in refused):
                 raise AssertionError(f"{self.principal}: {method} {request} ended with {error!r}") from error

@@ -157,7 +157,9 @@ async def intrude(client: Client) -> None:
             ("CloseTab", CloseTabRequest(name=name)),
         ]
     )
-    assert await client.ask(method, request) in ("NOT_OWNER", LOST)
+    answer = await client.ask(method, request)
+    # It can have come from the pool to a call of ours that was then given another.
+    assert answer in ("NOT_OWNER", LOST) or answer.tab.owner == client.principal, answer
 
 
 async def update(client: Client) -> None:
