@@ -21,7 +21,6 @@ LOST_TIMEOUT: Final = timedelta(minutes=10)
 
 _OURS: Final = frozenset({TabOrigin.MANAGED, TabOrigin.POPUP})
 _WITH_TARGET: Final = frozenset({TabState.OPENING, TabState.READY, TabState.CRASHED, TabState.RECOVERING})
-_UNSETTLED: Final = frozenset({TabState.OPENING, TabState.RECOVERING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,20 @@ class Standing:
     @property
     def busy(self) -> bool:
         """Whether it serves an open turn, is being opened or brought back, or a call is at work on it."""
-        return self.serves_turn or self.at_work or self.tab.state in _UNSETTLED
+        return self.serves_turn or self.at_work or _is_unsettled(self.tab)
 
     def idle(self, now: datetime) -> timedelta:
         """How long it has been without activity; never negative."""
         return max(timedelta(0), now - self.tab.last_active_time)
+
+
+def _is_unsettled(tab: Tab) -> bool:
+    return tab.state is TabState.RECOVERING or (tab.state is TabState.OPENING and not _never_answered(tab))
+
+
+def _never_answered(tab: Tab) -> bool:
+    """Whether it is a popup whose page has not answered yet, and perhaps never will: nobody waits for it."""
+    return tab.state is TabState.OPENING and tab.origin is TabOrigin.POPUP
 
 
 def standings(
@@ -96,7 +104,7 @@ def is_idle(standing: Standing, limits: BrowserLimits, now: datetime) -> bool:
         and may_go(standing)
         and not standing.opener_in_use
         and not standing.tab.pooled
-        and standing.tab.state is TabState.READY
+        and (standing.tab.state is TabState.READY or _never_answered(standing.tab))
         and standing.idle(now) > limits.idle_timeout
     )
 
