@@ -139,6 +139,18 @@ async def test_line(server: Server) -> None:
     assert (await server.browser()).tab_counts.managed_count == 3
 
 
+async def test_line_repeated(server: Server) -> None:
+    """Two that wait for room under one request id get one tab, and both answers name it (O-21, O-43)."""
+    tabs = [(await created(server)).tab for _ in range(3)]
+    request_id = str(uuid4())
+    waiting = [asyncio.ensure_future(created(server, wait_for_room=True, request_id=request_id)) for _ in range(2)]
+    await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)  # a call later: those above are in line
+    await server.tabs.CloseTab(CloseTabRequest(name=tabs[0].name), timeout=LIMIT)
+    answers = await asyncio.gather(*waiting)
+    assert answers[0].tab.name == answers[1].tab.name
+    assert len(await server.page_targets()) == 3
+
+
 async def test_line_until_deadline(server: Server) -> None:
     """Who waits for room is told TAB_CAPACITY shortly before the deadline, and no row or target is left (O-43)."""
     tabs = [(await created(server)).tab for _ in range(3)]

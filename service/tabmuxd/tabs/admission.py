@@ -32,6 +32,7 @@ from tabmuxd.tasks import Tasks
 
 _CREATE_METHOD: Final = "CreateTab"
 _REPEAT_WINDOW: Final = timedelta(hours=24)
+_ASK_AGAIN: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,17 @@ class Admission:
                 return opened
 
     async def _begun(self, case: _Case, room: Room, *, keep: bool) -> _Opening | OpenedTab:
-        """The task that opens the tab, as soon as there is room for it; TAB_CAPACITY when the time is over."""
+        """The task that opens the tab, as soon as there is room for it.
+
+        Raises TAB_CAPACITY when the time is over, and where `keep` at once if too many wait: those who wait for turns
+        are as many as there are turns.
+        """
         loop = asyncio.get_running_loop()
         wait = case.order.room_timeout
         deadline = None if wait is None else loop.time() + wait.total_seconds()
         while True:
             revision = self._log.progress.revision
+            case.place.ask_again = loop.time() + _ASK_AGAIN
             attempt = self._tasks.spawn(self._attempt(case), "admit", awaited=True)
             step = await self._settled_attempt(attempt, keep=keep)
             match step:
@@ -141,7 +147,10 @@ class Admission:
                     await self._clear(case, tab)
                 case _Full(refused):
                     left = None if deadline is None else deadline - loop.time()
-                    if not await room.chance(case.place, self._log, revision, timeout=left):
+                    if keep and room.is_full and not case.place.waiting:
+                        raise refused
+                    may = partial(self._may, case)
+                    if not await room.chance(case.place, self._log, revision, may, timeout=left):
                         raise refused
                 case None:
                     pass
@@ -173,7 +182,10 @@ class Admission:
         name = tab_name(case.host.name, new_id(self._random))
         marker = hashlib.sha256(self._random(32)).hexdigest()[:32]
         decide = partial(self._decide, case=case, name=name, marker=marker, at_work=self._lines.at_work)
-        decision: _Decision = await self._log.change(decide)
+        async with self._rooms[case.host.name].asking:
+            if case.place.left:
+                return None  # nobody is there any more to get a tab
+            decision: _Decision = await self._log.change(decide)
         host, order = case.host, case.order
         match decision:
             case _New(tab):
@@ -214,6 +226,20 @@ class Admission:
             case.place.reserved = False
             case.failed.add(tab.name)
 
+    def _may(self, case: _Case) -> bool:
+        """Whether an attempt may succeed, by what is published: so that those who wait do not keep the store busy."""
+        if case.order.request_id and asyncio.get_running_loop().time() >= case.place.ask_again:
+            return True  # the tab may be there, by another call of this request
+        standings, now = self._clearing.now(case.host)
+        limits = case.host.options.limits
+        free = keeping.free_count((standing.tab for standing in standings), limits)
+        able = [standing for standing in standings if standing.tab.name not in case.failed]
+        return (
+            (free > 0 and free > self._rooms[case.host.name].taken(case.place))
+            or (case.order.from_pool and keeping.from_pool(able, case.order) is not None)
+            or keeping.make_room(able, case.owner, limits, now) is not None
+        )
+
     # Decisions: on the store's thread
 
     def _decide(self, changes: Changes, *, case: _Case, name: str, marker: str, at_work: frozenset[str]) -> _Decision:
@@ -222,6 +248,8 @@ class Admission:
             return _Known(known)
         limits = host.options.limits
         tabs = changes.tabs(host.name)
+        if case.place.left:
+            return _Full(rules.no_room(tabs, host.name, limits))  # nobody is there any more to get it
         standings = [
             standing
             for standing in keeping.standings(tabs, changes.leases(), at_work, limits, changes.now)
@@ -229,7 +257,8 @@ class Admission:
         ]
         if order.from_pool and (pooled := keeping.from_pool(standings, order)):
             return _Pooled(self._recorded(changes, case, _taken(pooled, owner, order)))
-        if keeping.free_count(tabs, limits) - self._rooms[host.name].taken(case.place) > 0:
+        free = keeping.free_count(tabs, limits)
+        if free > 0 and free > self._rooms[host.name].taken(case.place):
             tab = Tab(
                 name=name,
                 state=TabState.OPENING,

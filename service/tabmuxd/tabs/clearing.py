@@ -61,9 +61,8 @@ class Clearing:
         return closed
 
     def _candidates(self, host: BrowserHost) -> list[_Candidate]:
-        now = self._clock()
+        standings, now = self.now(host)
         limits = host.options.limits
-        standings = self._standings(host, self._log.live.tabs.values(), self._log.live.leases.values(), now)
         chosen = [
             _Candidate(standing.tab, CloseCause.IDLE, lambda seen, when: keeping.is_idle(seen, limits, when))
             for standing in standings
@@ -104,6 +103,11 @@ class Clearing:
         standings = self._standings(host, changes.tabs(host.name), changes.leases(), changes.now)
         found = next((standing for standing in standings if standing.tab.name == name), None)
         return found and replace(found, at_work=False)
+
+    def now(self, host: BrowserHost) -> tuple[list[Standing], datetime]:
+        """The tabs of a browser as they stand by what is published, and the time of that."""
+        now = self._clock()
+        return self._standings(host, self._log.live.tabs.values(), self._log.live.leases.values(), now), now
 
     def _standings(
         self, host: BrowserHost, tabs: Iterable[Tab], leases: Iterable[Lease], now: datetime

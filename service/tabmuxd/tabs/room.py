@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final
 
 from tabmuxd.events.log import Log
 
+MAX_WAITING: Final = 256
+_MAX_ASKING: Final = 64
 _LOOK_AGAIN: Final = 1.0
+# Who stands further behind looks less often: however long the line is, it keeps nobody else from working.
+_LEAST_PAUSE: Final = 0.02
+_PAUSE_A_PLACE: Final = 0.005
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """One caller's place: `waiting` once it has been told that there is no room.
+    """One caller's place: `waiting` once it has been told that there is no room, `left` once it is gone.
 
-    `reserved`: a tab is being closed for it, and the room that this makes is nobody else's.
+    `reserved`: a tab is being closed for it, and the room that this makes is nobody else's. `ask_again`: when what the
+    store alone knows is to be looked at once more, in loop time.
     """
 
     waiting: bool = False
     reserved: bool = False
+    left: bool = False
+    ask_again: float = 0.0
 
 
 class Room:
@@ -30,6 +38,8 @@ class Room:
     def __init__(self) -> None:
         """Nobody wants to open one."""
         self._places: list[Place] = []
+        self.asking = asyncio.Semaphore(_MAX_ASKING)
+        """Held while the store is asked: ten thousand who ask at once leave room in its line for others."""
 
     def __repr__(self) -> str:
         """How many wait, and for how many a tab is being closed."""
@@ -44,7 +54,13 @@ class Room:
         try:
             yield place
         finally:
+            place.left = True
             self._places.remove(place)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many wait as may."""
+        return sum(place.waiting for place in self._places) >= MAX_WAITING
 
     def taken(self, place: Place) -> int:
         """How many free places are somebody else's: of those who wait ahead, and those a tab is being closed for."""
@@ -54,16 +70,23 @@ class Room:
             return sum(other.reserved for other in places if other is not place)
         return sum(other.reserved for other in places) + sum(other.waiting and not other.reserved for other in ahead)
 
-    async def chance(self, place: Place, log: Log, revision: int, *, timeout: float | None) -> bool:
-        """Wait until there may be room for this place: something has changed behind `revision`, or time has passed.
+    async def chance(
+        self, place: Place, log: Log, revision: int, may: Callable[[], bool], *, timeout: float | None
+    ) -> bool:
+        """Wait until there `may` be room for this place: looked at when something has changed, or time has passed.
 
-        Gives False when `timeout` seconds are over.
+        `revision` is that of the last look. Gives False when `timeout` seconds are over.
         """
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
         place.waiting = True
-        limit = _LOOK_AGAIN if timeout is None else min(_LOOK_AGAIN, timeout)
-        if limit <= 0:
-            return False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limit):
-                await log.moved(revision)
-        return True
+        while deadline is None or loop.time() < deadline:
+            limit = _LOOK_AGAIN if deadline is None else min(_LOOK_AGAIN, deadline - loop.time())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    await log.moved(revision)
+                    await asyncio.sleep(max(_LEAST_PAUSE, _PAUSE_A_PLACE * self._places.index(place)))
+            revision = log.progress.revision
+            if may():
+                return True
+        return False
