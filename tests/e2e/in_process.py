@@ -53,9 +53,9 @@ class World:
     host: BrowserHost
     clock: Clock
 
-    async def open(self, uri: str = "", **fields: bool) -> Tab:
+    async def open(self, uri: str = "", group: str = "") -> Tab:
         """A tab of the person, once its document is there."""
-        order = TabOrder(uri=uri, until=LoadMilestone.COMMITTED, **fields)  # type: ignore[arg-type]  # flags only
+        order = TabOrder(uri=uri, group=group, until=LoadMilestone.COMMITTED)
         return (await self.tabs.create(PERSON, order)).tab
 
     def tab(self, name: str) -> Tab:

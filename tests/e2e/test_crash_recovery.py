@@ -76,11 +76,15 @@ async def test_lost_and_crashed_meanwhile(server: Server, playground: Playground
     )
     events, _ = await server.watch_since(before)
     # The first of each state: titles and health are recorded later.
-    causes = {(event.tab.name, event.tab.state): event.cause for event in reversed(events) if event.tab.name}
+    causes = {
+        (event.tab.name, event.tab.state, event.tab.generation): event.cause
+        for event in reversed(events)
+        if event.tab.name
+    }
 
-    assert causes[crashed.name, Tab.STATE_CRASHED] == ChangeCause.CHANGE_CAUSE_CRASH
-    assert causes[lost.name, Tab.STATE_LOST] == ChangeCause.CHANGE_CAUSE_PERSON
-    assert causes[kept_lost.name, Tab.STATE_READY] == ChangeCause.CHANGE_CAUSE_RECOVERY
+    assert causes[crashed.name, Tab.STATE_CRASHED, 1] == ChangeCause.CHANGE_CAUSE_CRASH
+    assert causes[lost.name, Tab.STATE_LOST, 1] == ChangeCause.CHANGE_CAUSE_PERSON
+    assert causes[kept_lost.name, Tab.STATE_READY, 2] == ChangeCause.CHANGE_CAUSE_RECOVERY
     targets = {tab.name: tab.target_id for tab in tabs}
     assert targets[kept_crashed.name] == kept_crashed.target_id
     assert set(await server.page_targets()) == {targets[name] for name in targets if name != lost.name}
