@@ -15,6 +15,15 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
+async def outlasted(task: asyncio.Task[T]) -> T:
+    """What the task gives or raises; who is cancelled goes once it has ended, and holds what it holds until then."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
 class Tasks:
     """Tasks that may fail alone: a failure is logged, the others go on. Leaving cancels all and waits for their end."""
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from weakref import WeakSet
 
 import structlog
@@ -28,7 +29,7 @@ from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.noting import Notes
 from tabmuxd.tabs.owners import Owners
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, OpenedDialog, Page
-from tabmuxd.tasks import Tasks
+from tabmuxd.tasks import Tasks, outlasted
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -217,23 +218,25 @@ class BrowserHost:
         """Close the target and record it; two calls at once do it once, and the first cause counts.
 
         CLOSED is recorded only after the target was seen gone. Raises BROWSER_UNREACHABLE if that could not be seen.
+        Who is cancelled goes once the close has ended, since whoever comes next would get a tab that is going.
         """
         running = self._closing.get(tab.name)
         if running is None:
             running = self._tasks.spawn(self._close(tab, cause, why), f"close {tab.name}", awaited=True)
             self._closing[tab.name] = running
             running.add_done_callback(lambda _task: self._closing.pop(tab.name, None))
-        return await asyncio.shield(running)
+        return await outlasted(running)
 
     async def _close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        try:
-            await self._close_targets(tab)
-        except Refused as refused:
-            await self._owe(tab, cause)
-            raise faults.close_owed(self.name, tab.name) from refused
-        closed = await self._log.change(lambda changes: self._record_close(changes, tab.name, cause, why))
+        while not tab.ended:
+            try:
+                await self._close_targets(tab)
+            except Refused as refused:
+                await self._owe(tab, cause)
+                raise faults.close_owed(self.name, tab.name) from refused
+            tab = await self._log.change(partial(self._record_close, gone=tab, cause=cause, why=why))
         self.let_go(tab.name, "tab_gone")
-        return closed
+        return tab
 
     async def _owe(self, tab: Tab, cause: CloseCause) -> None:
         """Keep in mind, over a restart too, that the tab has still to be closed."""
@@ -246,10 +249,13 @@ class BrowserHost:
         if owed is not None and not owed.ended:
             self.close_failed(owed, cause)
 
-    def _record_close(self, changes: Changes, name: str, cause: CloseCause, why: ChangeCause) -> Tab:
-        tab = changes.tab(name)
+    def _record_close(self, changes: Changes, gone: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
+        """The tab as CLOSED, its targets `gone`; as it is now, if others have come behind it meanwhile."""
+        tab = changes.tab(gone.name)
         if tab is None:
-            raise rules.unknown_tab(name)
+            raise rules.unknown_tab(gone.name)
+        if not tab.ended and rules.targets_of(tab) - rules.targets_of(gone):
+            return tab
         return endings.close(changes, tab, cause, why, self.served)
 
     async def close_target(self, target_id: str) -> None:
@@ -263,7 +269,7 @@ class BrowserHost:
         """Close what is proven to be behind the tab, or on its way there; BROWSER_UNREACHABLE."""
         if tab.state is TabState.LOST:
             return
-        found = {tab.target_id, tab.next_target_id, self._marked(tab)} - {""}
+        found = (rules.targets_of(tab) | {self._marked(tab)}) - {""}
         if tab.state is TabState.RECOVERING:
             found &= self.connected().pages.keys()
         for target_id in sorted(found):

@@ -41,13 +41,20 @@ async def open_target(host: BrowserHost, log: Log, tab: Tab, order: TabOrder, *,
         await asyncio.shield(_undo(host, tab.name, log, made))
         if isinstance(error, CdpError):
             raise with_outcome(faults.of_look(error, tab.name, host.name), "no") from error
-        if isinstance(error, Refused) and error.reason is Reason.OUTCOME_UNKNOWN:
-            record = await log.get_tab(tab.name)
-            raise rules.is_there(record) or error if record else error from error
+        if isinstance(error, Refused):
+            raise await of_closed(log, tab.name, error) from error
         raise
     finally:
         host.end_opening(tab.name)
     return await answer(log, page, navigation, order, uri=uri)
+
+
+async def of_closed(log: Log, tab: str, refused: Refused) -> Refused:
+    """What to tell of a tab that was refused to its opener, and is closed: nobody has to look what became of it."""
+    if refused.reason is not Reason.OUTCOME_UNKNOWN:
+        return refused
+    record = await log.get_tab(tab)
+    return (record and rules.is_there(record)) or refused
 
 
 async def answer(

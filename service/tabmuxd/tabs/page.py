@@ -239,6 +239,8 @@ class Page:
             if not ordered.done():
                 if self.dialog is not None and self.dialog.kind is DialogKind.BEFORE_UNLOAD:
                     raise with_outcome(self._dialog_refusal(), "no")
+                if not self.usable:
+                    raise faults.lost_result(self.tab, self.end_cause or "tab_gone")
                 return Navigation(NavigationOutcome.UNCONFIRMED)
             try:
                 reply = ordered.result()

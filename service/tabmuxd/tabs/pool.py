@@ -19,7 +19,7 @@ from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, Navigat
 from tabmuxd.tabs import rules
 from tabmuxd.tabs.addresses import BLANK
 from tabmuxd.tabs.host import BrowserHost
-from tabmuxd.tabs.opening import Ready, answer, make_ready
+from tabmuxd.tabs.opening import Ready, answer, make_ready, of_closed
 from tabmuxd.tabs.page import Page
 
 _LOOK_TIMEOUT: Final = 2.0
@@ -44,12 +44,14 @@ async def hand_over(
         fit = await asyncio.shield(log.change(lambda changes: _is_nobodys(changes, tab.name)))
         if page is None or not fit:
             await _close(host, log, tab.name)
-            return None
+            return await _none_unless_closed(log, tab.name)
         navigation = await _loaded(page, uri, order)
         await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, page.shown_uri, ready)))
         host.arrived(page)
-    except BaseException:
+    except BaseException as error:
         await asyncio.shield(_close(host, log, tab.name))
+        if isinstance(error, Refused):
+            raise await of_closed(log, tab.name, error) from error
         raise
     finally:
         host.end_opening(tab.name)
@@ -86,18 +88,20 @@ def _arrived(navigation: Navigation) -> bool:
 
 
 def _is_nobodys(changes: Changes, name: str) -> bool:
-    """Whether no page that the earlier document opened holds the window; from now on what opens is the new owner's.
-
-    Raises TAB_CLOSED if its new owner has closed it meanwhile.
-    """
+    """Whether no page that the earlier document opened holds the window; from now on what opens is the new owner's."""
     tab = changes.tab(name)
-    if tab is not None and tab.close_cause is CloseCause.CLIENT and (refused := rules.is_open(tab)):
-        raise refused
     # What was opened before the blank document came was told of before, so that it is recorded.
     if tab is None or tab.ended or tab.has_opened:
         return False
     changes.keep(replace(tab, left_at=""))
     return True
+
+
+async def _none_unless_closed(log: Log, name: str) -> None:
+    """Nothing, so that another tab is taken; TAB_CLOSED if the new owner itself has closed this one meanwhile."""
+    tab = await log.get_tab(name)
+    if tab is not None and tab.close_cause is CloseCause.CLIENT and (refused := rules.is_open(tab)):
+        raise refused
 
 
 async def _close(host: BrowserHost, log: Log, name: str) -> None:

@@ -215,6 +215,11 @@ def closed(tab: Tab, cause: CloseCause, now: datetime) -> Tab:
     )
 
 
+def targets_of(tab: Tab) -> frozenset[str]:
+    """Ids of the targets behind the tab, or on their way there; a LOST one has none."""
+    return frozenset() if tab.state is TabState.LOST else frozenset({tab.target_id, tab.next_target_id} - {""})
+
+
 def is_unfinished(tab: Tab) -> bool:
     """Whether the service puts a target of its own making behind the tab, so that its marker is proof."""
     return tab.state is TabState.RECOVERING or (tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED)
