@@ -194,6 +194,29 @@ async def test_waits_for_opening(world: World) -> None:
         assert (await waiting).tab == TAB
 
 
+async def test_opens_anew_meanwhile(world: World) -> None:
+    """A tab that begins to open while a lease waits for its turn is leased once it is READY, not before (O-1, O-45)."""
+    async with world.lines.turn(TAB):
+        waiting = asyncio.ensure_future(world.acquired())
+        await asyncio.wait({waiting}, timeout=0.1)
+        await world.put(state=TabState.OPENING)
+    await asyncio.wait({waiting}, timeout=0.1)
+    assert dict(world.log.live.leases) == {}
+
+    await world.put(state=TabState.READY)
+
+    async with asyncio.timeout(LIMIT):
+        assert (await waiting).tab == TAB
+
+
+async def test_granted(world: World) -> None:
+    """The lease that a repeated CreateTab is told is one on its tab, under whatever request others were (O-1)."""
+    lease = await world.leases.acquire(OWNER, LeaseOrder(TAB, SHORT, "r"))
+    found = [await world.leases.granted("leases/none", tab, "local/a", "r") for tab in (TAB, POPUP)]
+
+    assert found == [lease, None]
+
+
 async def test_repeated(world: World) -> None:
     """The same request gets the same lease while it lives, also while a call is at work; afterwards a new one."""
     order = LeaseOrder(TAB, SHORT, "0b6f5f0a-0000-4000-8000-000000000001")

@@ -47,6 +47,7 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
     "ready": lambda event: event.tab.state == Tab.STATE_READY,
     "recovering": lambda event: event.tab.state == Tab.STATE_RECOVERING,
     "back": lambda event: event.tab.state == Tab.STATE_READY and event.tab.generation > 1,
+    "handed": lambda event: event.tab.state == Tab.STATE_READY and "handed" in event.tab.labels,
     "submitting": lambda event: event.turn.state == Turn.STATE_SUBMITTING,
     "running": lambda event: event.turn.state == Turn.STATE_RUNNING,
     "end": lambda event: event.turn.state in _ENDED_STATES,

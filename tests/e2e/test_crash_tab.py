@@ -19,7 +19,13 @@ from tabmux.statuses import error_of_call
 from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.tab_service_pb2 import CreateTabRequest, ListTabsRequest, NavigateTabRequest, WatchTabsRequest
+from tabmux.v1.tab_service_pb2 import (
+    CloseTabRequest,
+    CreateTabRequest,
+    ListTabsRequest,
+    NavigateTabRequest,
+    WatchTabsRequest,
+)
 from tabmux.v1.web_ai_service_pb2 import WatchSessionsRequest
 
 from tests.cdp.browsers import group_members, until
@@ -90,6 +96,34 @@ async def test_repeated_while_the_rest_is_cleared_away(state_directory: Path, pl
         assert await server.page_targets() == {first.tab.target_id: request.uri}
         listed = await server.tabs.ListTabs(ListTabsRequest(states=[Tab.STATE_CLOSED]), timeout=LIMIT)
         assert [tab.close_cause for tab in listed.tabs] == [Tab.CLOSE_CAUSE_CLIENT]
+
+
+@pytest.mark.parametrize("moment", ["target:after", "handed:after"])
+async def test_killed_while_a_tab_is_handed_over(
+    moment: str, state_directory: Path, playground: PlaygroundProcess
+) -> None:
+    """A hand-over repeated after a crash leaves one tab: the pooled one, or another in its place (O-45, O-129)."""
+    uri = f"http://textarea.localhost:{playground.port}/"
+    async with serving(state_directory, playground.port) as server:
+        first = (await server.tabs.CreateTab(CreateTabRequest(uri=uri, group="g"), timeout=LIMIT)).tab
+        await server.tabs.CloseTab(CloseTabRequest(name=first.name, pool=True), timeout=LIMIT)
+        await server.restart(*crashing(moment))
+        await server.page_targets()
+        request = create_request(playground)
+        request.MergeFrom(CreateTabRequest(group="g", from_pool=True, labels={"handed": "over"}))
+        with pytest.raises(grpc.aio.AioRpcError):
+            await server.tabs.CreateTab(request, timeout=LIMIT)
+        assert await server.ended() == -signal.SIGKILL, server.log()
+        await server.restart()
+
+        created = (await server.tabs.CreateTab(request, timeout=LIMIT)).tab
+        tabs = await server.tabs_when(lambda tabs: len(tabs) == 1)
+
+        assert [(tab.name, tab.state, tab.owner, tab.pooled) for tab in tabs] == [
+            (created.name, Tab.STATE_READY, "local", False)
+        ]
+        assert (created.name == first.name) is (moment == "handed:after")
+        assert await server.page_targets() == {created.target_id: uri}
 
 
 @pytest.mark.parametrize("moment", ["launch:before", "launch:after"])

@@ -134,6 +134,16 @@ async def test_cancelled_while_it_closes(world: World, pages: Pages, how: str, m
     assert dict(world.log.live.leases) == {}
 
 
+async def test_repeated(world: World) -> None:
+    """A CreateTab that is repeated once its tab is there raises nothing: another may hold it by now (O-10, O-27)."""
+    order = opening(request_id="r", activate=True)
+    first = (await world.tabs.create(PERSON, order)).tab
+    second = (await world.tabs.create(PERSON, opening(activate=True))).tab
+    again = await world.tabs.create(PERSON, order)
+    assert (first.front, second.front) == (True, True)
+    assert [again.tab.name, world.tab(first.name).front, world.tab(second.name).front] == [first.name, False, True]
+
+
 # Hand-over
 
 

@@ -47,12 +47,16 @@ class TabOrder:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTab:
-    """Answer to a `TabOrder`; `navigation` is None where there was no address to go to."""
+    """Answer to a `TabOrder`; `navigation` is None where there was no address to go to.
+
+    `repeated`: the tab was there before, opened by the same request.
+    """
 
     tab: Tab
     navigation: Navigation | None
     lease: Lease | None = None
     from_pool: bool = False
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ class Admission:
                 # Of two calls at once the one whose row it is was told first, so its task is there.
                 running = self._openings.get(tab.name)
                 if running is not None or tab.state is not TabState.OPENING:
-                    return running or OpenedTab(tab, None)
+                    return running or OpenedTab(tab, None, repeated=True)
                 # The rest of a call that died with its server: it ends, by proof, before this one begins anew.
                 await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
                 return None

@@ -14,7 +14,7 @@ from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.orders import LeaseOrder
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.tab import CloseCause, Tab
+from tabmuxd.resources.tab import CloseCause, Tab, TabState
 from tabmuxd.tabs import lease_rules, rules
 from tabmuxd.tabs.lease_rules import Claim, Right
 
@@ -54,7 +54,10 @@ def fence(changes: Changes, right: Right, touched: PageTouched) -> None:
 
 
 def acquire(changes: Changes, caller: Principal, order: LeaseOrder, name: str) -> Lease | None:
-    """Grant the lease `name`, or give the live one that the same request brought; None if one that is over is there.
+    """Grant the lease `name`, or give the live one that the same request brought.
+
+    None where something has to end before: a lease that is over, or the opening of the tab, since whoever opens it may
+    get one with it.
 
     The caller holds the tab's line, so that no call is at work beside the new lease.
     """
@@ -64,7 +67,7 @@ def acquire(changes: Changes, caller: Principal, order: LeaseOrder, name: str) -
     if refused := rules.is_open(tab):
         raise refused
     held = changes.holder(tab)
-    if held is not None and lease_rules.is_over(held, changes.now):
+    if tab.state is TabState.OPENING or (held is not None and lease_rules.is_over(held, changes.now)):
         return None
     if held is not None:
         raise lease_rules.is_held(tab.name, held, changes.now)

@@ -99,8 +99,8 @@ class Leases:
         held = self._log.live.holder(await self._rights.tab(tab))
         return [] if held is None or after else [(held.revision, held)]
 
-    async def granted(self, name: str, owner: str, request_id: str) -> Lease | None:
-        """The lease of this name, ended or not; else the live one that `owner` got under this `request_id`."""
+    async def granted(self, name: str, tab: str, owner: str, request_id: str) -> Lease | None:
+        """The lease of this name, ended or not; else the live one on the tab that `owner` got under this request."""
         if found := await self._log.get_lease(name):
             return found
         now = self._clock()
@@ -109,7 +109,7 @@ class Leases:
                 lease
                 for lease in self._log.live.leases.values()
                 if request_id
-                and (lease.owner, lease.request_id) == (owner, request_id)
+                and (lease.tab, lease.owner, lease.request_id) == (tab, owner, request_id)
                 and lease_rules.holding(lease, now)
             ),
             None,

@@ -44,7 +44,8 @@ async def hand_over(
         fit = await asyncio.shield(log.change(lambda changes: _is_nobodys(changes, tab.name)))
         if page is None or not fit:
             await _close(host, log, tab.name)
-            return await _none_unless_closed(log, tab.name)
+            await _go_on_unless_closed(log, tab.name)
+            return None
         navigation = await _loaded(page, uri, order)
         await asyncio.shield(log.change(lambda changes: make_ready(changes, tab.name, page.shown_uri, ready)))
         host.arrived(page)
@@ -97,8 +98,8 @@ def _is_nobodys(changes: Changes, name: str) -> bool:
     return True
 
 
-async def _none_unless_closed(log: Log, name: str) -> None:
-    """Nothing, so that another tab is taken; TAB_CLOSED if the new owner itself has closed this one meanwhile."""
+async def _go_on_unless_closed(log: Log, name: str) -> None:
+    """Let another tab be taken; raises TAB_CLOSED if the new owner itself has closed this one meanwhile."""
     tab = await log.get_tab(name)
     if tab is not None and tab.close_cause is CloseCause.CLIENT and (refused := rules.is_open(tab)):
         raise refused

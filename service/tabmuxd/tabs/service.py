@@ -142,7 +142,8 @@ class Tabs:
             return replace(tab, lease=lease.name)
 
         opened = await self._open_for(caller.name, order, leased, keep=True)
-        return replace(opened, lease=await self.leases.granted(name, caller.name, order.request_id))
+        lease = await self.leases.granted(name, opened.tab.name, caller.name, order.request_id)
+        return replace(opened, lease=lease)
 
     async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
         """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY.
@@ -158,7 +159,7 @@ class Tabs:
     async def _open_for(self, owner: str, order: TabOrder, ready: Ready, *, keep: bool) -> OpenedTab:
         """Open a tab, and bring it to the front if that was asked; `front` tells whether it is there."""
         opened = await self._admission.admit(owner, order, ready, keep=keep)
-        if order.activate and opened.tab.state is TabState.READY:
+        if order.activate and not opened.repeated and opened.tab.state is TabState.READY:
             with contextlib.suppress(Refused):
                 return replace(opened, tab=await self._bring_to_front(opened.tab, None))
         return opened
