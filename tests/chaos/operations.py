@@ -75,6 +75,8 @@ async def create(client: Client) -> None:
         if answer.HasField("lease"):
             assert answer.lease.owner == client.principal, answer
             client.leases[answer.tab.name] = answer.lease.name
+    elif answer == "TAB_CAPACITY" and client.mine:
+        await close(client)
 
 
 async def create_twice(client: Client) -> None:
@@ -301,10 +303,18 @@ async def look(client: Client) -> None:
         name = client.random.choice(list(client.world.tabs))
         answer = await client.ask("GetTab", GetTabRequest(name=name))
         assert answer == LOST or answer.tab.name == name
-    listed = await client.ask("ListTabs", ListTabsRequest(page_size=5))
-    while not isinstance(listed, str) and listed.next_page_token:
-        listed = await client.ask("ListTabs", ListTabsRequest(page_size=5, page_token=listed.next_page_token))
-    assert not isinstance(listed, str) or listed == LOST
+    request = ListTabsRequest(page_size=5)
+    while True:
+        listed = await client.ask("ListTabs", request)
+        if isinstance(listed, str):
+            assert listed == LOST
+            break
+        for tab in listed.tabs:
+            if (tab.origin, tab.owner) == (Tab.ORIGIN_POPUP, client.principal):
+                client.learn(tab, *client.world.popups)
+        request.page_token = listed.next_page_token
+        if not request.page_token:
+            break
     await client.ask("GetBrowser", GetBrowserRequest(name=BROWSER))
 
 
