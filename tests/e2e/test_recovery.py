@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, py
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-SOON = Duration(nanos=300_000_000)
+SOON, PATIENT = Duration(nanos=300_000_000), Duration(seconds=10)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ async def test_health(server: Server, person: Person, pages: Pages) -> None:
     await person.send("Runtime.evaluate", session, expression="for (;;);")
     await crash(server, person, crashed)
     await lose(server, person, lost)
-    found = [await looked_at(server, tab, SOON) for tab in (alive, hung, crashed, lost)]
+    found = [await looked_at(server, tab, SOON if tab is hung else PATIENT) for tab in (alive, hung, crashed, lost)]
     assert [(tab.health.status, tab.health.visible, tab.health.HasField("latency")) for tab in found] == [
         (TabHealth.STATUS_ALIVE, True, True),
         (TabHealth.STATUS_UNRESPONSIVE, False, False),
@@ -138,8 +138,8 @@ async def test_health(server: Server, person: Person, pages: Pages) -> None:
 async def test_health_changes_nothing(server: Server, person: Person, pages: Pages) -> None:
     """A look changes nothing in a page, also one that is guarded and has tampered with what is read (O-118)."""
     tab = await opened(server, pages.at("/guards-itself"))
-    found = await looked_at(server, tab)
-    again = await looked_at(server, tab)
+    found = await looked_at(server, tab, PATIENT)
+    again = await looked_at(server, tab, PATIENT)
     session = await person.attach(tab.target_id)
     assert await person.evaluate(session, "window.asked") == 0
     assert (found.health.status, again.health.status) == (TabHealth.STATUS_ALIVE, TabHealth.STATUS_ALIVE)
@@ -157,7 +157,7 @@ async def test_health_behind_a_dialog(server: Server, pages: Pages) -> None:
     back = await recovered(server, tab)
     assert back.strategy == RecoverTabResponse.STRATEGY_REATTACHED
     await server.tabs_when(lambda tabs: not any(each.HasField("dialog") for each in tabs))
-    assert (await looked_at(server, tab)).health.status == TabHealth.STATUS_ALIVE
+    assert (await looked_at(server, tab, PATIENT)).health.status == TabHealth.STATUS_ALIVE
 
 
 async def test_call_finds_it_hung(server: Server, person: Person, pages: Pages) -> None:
@@ -236,7 +236,7 @@ async def test_hung(server: Server, person: Person, pages: Pages) -> None:
     back = await recovered(server, tab)
     assert back.strategy == RecoverTabResponse.STRATEGY_RELOADED
     assert (back.tab.target_id, back.tab.generation) == (tab.target_id, 1)
-    assert (await looked_at(server, tab)).health.status == TabHealth.STATUS_ALIVE
+    assert (await looked_at(server, tab, PATIENT)).health.status == TabHealth.STATUS_ALIVE
 
 
 async def test_not_owner(server: Server, pages: Pages) -> None:
