@@ -26,7 +26,7 @@ from tests.e2e.serving import PlaygroundProcess
 
 OPERATIONS: Final = int(os.environ.get("TABMUX_CHAOS_OPERATIONS", "40"))
 CLIENTS: Final = int(os.environ.get("TABMUX_CHAOS_CLIENTS", "4"))
-ROUNDS: Final = int(os.environ.get("TABMUX_CHAOS_ROUNDS", "2"))
+ROUNDS: Final = int(os.environ.get("TABMUX_CHAOS_ROUNDS", "1"))
 SEED: Final = os.environ.get("TABMUX_CHAOS_SEED", "")
 
 _SECONDS_PER_OPERATION: Final = 0.5

@@ -535,7 +535,9 @@ async def test_closed_by_person(server: Server, person: Person, playground: Play
     assert (end.state, end.answer_markdown, end.error.reason) == (Turn.STATE_SUCCEEDED, answer_to(prompt), "")
     assert (after.state, after.tab, after.recovery_count) == (Session.STATE_ACTIVE, tab.name, 1)
     assert playground.prompts().count(prompt) == 1
-    assert list(await server.page_targets()) == [ready.target_id]
+    # Another turn of this module may still be at work in a page of its own.
+    targets = await server.page_targets()
+    assert (ready.target_id in targets, tab.target_id in targets) == (True, False)
     next_prompt = unique()
     again = await one.answer(next_prompt)
     assert (again.state, again.answer_markdown) == (Turn.STATE_SUCCEEDED, answer_to(next_prompt))
