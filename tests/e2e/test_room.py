@@ -187,6 +187,19 @@ async def test_sessions_make_room(server: Server, playground: PlaygroundProcess)
     assert [playground.prompts().count(each.text) for each in (conversation, following)] == [1, 1]
 
 
+async def test_cancelled_while_it_opens(server: Server) -> None:
+    """A turn that is cancelled while its tab opens has left no page once CancelTurn answers (O-57, O-128)."""
+    for _ in range(6):
+        conversation = Conversation("{{seconds=60}}")
+        await conversation.start(server)
+        async with watching(watch_of(server)) as watch:
+            turn = await conversation.send(server)
+            await watch.until(lambda event: event.tab.state == Tab.STATE_OPENING)
+            await server.ai.CancelTurn(CancelTurnRequest(name=turn.name), timeout=LIMIT)
+        listed = (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs
+        assert set(await server.page_targets()) == {tab.target_id for tab in listed}
+
+
 # Pool
 
 

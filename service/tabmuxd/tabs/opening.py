@@ -20,6 +20,7 @@ from tabmuxd.tabs import faults, rules
 from tabmuxd.tabs.addresses import BLANK, marker_address
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.page import Page
+from tabmuxd.tasks import outlasted
 
 _CREATE_TIMEOUT: Final = 10.0
 
@@ -72,9 +73,15 @@ async def _open(
     host: BrowserHost, log: Log, tab: Tab, order: TabOrder, made: list[str], *, uri: str, ready: Ready
 ) -> tuple[Page, Navigation]:
     targets = host.connected()
-    target_id = await targets.create(marker_address(tab.name, tab.marker), background=True, timeout=_CREATE_TIMEOUT)
-    made.append(target_id)
-    host.own(target_id, tab.name)
+
+    async def make() -> str:
+        target_id = await targets.create(marker_address(tab.name, tab.marker), background=True, timeout=_CREATE_TIMEOUT)
+        made.append(target_id)
+        host.own(target_id, tab.name)
+        return target_id
+
+    # Who is cancelled meanwhile waits for the reply: without its id only the next sweep would find the target.
+    target_id = await outlasted(asyncio.ensure_future(make()))
     recorded = asyncio.ensure_future(log.change(lambda changes: _record_target(changes, tab.name, target_id)))
     try:
         page = await host.attach(tab.name, target_id)

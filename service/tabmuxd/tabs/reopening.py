@@ -19,6 +19,7 @@ from tabmuxd.tabs.addresses import marker_address
 from tabmuxd.tabs.health import probe
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.page import Page
+from tabmuxd.tasks import outlasted
 
 _LOOK_TIMEOUT: Final = 2.0
 _STOP_TIMEOUT: Final = 1.0
@@ -164,9 +165,15 @@ async def _close_old(host: BrowserHost, row: Tab) -> None:
 async def _put_behind(host: BrowserHost, log: Log, row: Tab, address: str, made: list[str]) -> Tab:
     targets = host.connected()
     generation = log.live.browsers[host.name].generation
-    target_id = await targets.create(marker_address(row.name, row.marker), background=True, timeout=_CREATE_TIMEOUT)
-    made.append(target_id)
-    host.own(target_id, row.name)
+
+    async def make() -> str:
+        target_id = await targets.create(marker_address(row.name, row.marker), background=True, timeout=_CREATE_TIMEOUT)
+        made.append(target_id)
+        host.own(target_id, row.name)
+        return target_id
+
+    # As in `opening`: who is cancelled meanwhile waits for the reply.
+    target_id = await outlasted(asyncio.ensure_future(make()))
     noted = asyncio.ensure_future(log.change(lambda changes: _note_target(changes, row, target_id)))
     try:
         page = await host.attach(row.name, target_id)
