@@ -254,6 +254,7 @@ async def test_unfit(server: Server, pages: Pages, person: Person, harm: str) ->
                 await watch.until(lambda event: event.tab.state == Tab.STATE_CRASHED)
             case "hung":
                 await person.send("Runtime.evaluate", session, expression="for (;;);")
+                await person.pages()  # answered behind the command above, which is with the page then
             case _:
                 await person.send("Runtime.evaluate", session, expression="alert(1)")
                 await watch.until(lambda event: event.tab.HasField("dialog"))
