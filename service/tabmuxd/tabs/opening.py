@@ -69,9 +69,12 @@ async def answer(
     return OpenedTab(record, navigation if uri != BLANK else None, from_pool=from_pool)
 
 
-async def _open(
-    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, made: list[str], *, uri: str, ready: Ready
-) -> tuple[Page, Navigation]:
+async def make_target(host: BrowserHost, tab: Tab, made: list[str]) -> str:
+    """Open a target at the marker address of the row, and own it; its id is also put into `made`.
+
+    Who is cancelled meanwhile waits for the reply: without its id only the next sweep would find the target. Raises
+    CdpError.
+    """
     targets = host.connected()
 
     async def make() -> str:
@@ -80,8 +83,13 @@ async def _open(
         host.own(target_id, tab.name)
         return target_id
 
-    # Who is cancelled meanwhile waits for the reply: without its id only the next sweep would find the target.
-    target_id = await outlasted(asyncio.ensure_future(make()))
+    return await outlasted(asyncio.ensure_future(make()))
+
+
+async def _open(
+    host: BrowserHost, log: Log, tab: Tab, order: TabOrder, made: list[str], *, uri: str, ready: Ready
+) -> tuple[Page, Navigation]:
+    target_id = await make_target(host, tab, made)
     recorded = asyncio.ensure_future(log.change(lambda changes: _record_target(changes, tab.name, target_id)))
     try:
         page = await host.attach(tab.name, target_id)

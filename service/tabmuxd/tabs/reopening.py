@@ -15,16 +15,14 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.tab import HealthStatus, LoadMilestone, NavigationOutcome, Tab, TabHealth, TabOrigin, TabState
 from tabmuxd.tabs import endings, faults, rules
-from tabmuxd.tabs.addresses import marker_address
 from tabmuxd.tabs.health import probe
 from tabmuxd.tabs.host import BrowserHost
+from tabmuxd.tabs.opening import make_target
 from tabmuxd.tabs.page import Page
-from tabmuxd.tasks import outlasted
 
 _LOOK_TIMEOUT: Final = 2.0
 _STOP_TIMEOUT: Final = 1.0
 _RELOAD_TIMEOUT: Final = 10.0
-_CREATE_TIMEOUT: Final = 10.0
 _NAVIGATION_TIMEOUT: Final = 30.0
 _COMMIT_PAUSE: Final = 0.05
 _COMMITTED: Final = frozenset({NavigationOutcome.REACHED, NavigationOutcome.LOADING})
@@ -163,17 +161,8 @@ async def _close_old(host: BrowserHost, row: Tab) -> None:
 
 
 async def _put_behind(host: BrowserHost, log: Log, row: Tab, address: str, made: list[str]) -> Tab:
-    targets = host.connected()
     generation = log.live.browsers[host.name].generation
-
-    async def make() -> str:
-        target_id = await targets.create(marker_address(row.name, row.marker), background=True, timeout=_CREATE_TIMEOUT)
-        made.append(target_id)
-        host.own(target_id, row.name)
-        return target_id
-
-    # As in `opening`: who is cancelled meanwhile waits for the reply.
-    target_id = await outlasted(asyncio.ensure_future(make()))
+    target_id = await make_target(host, row, made)
     noted = asyncio.ensure_future(log.change(lambda changes: _note_target(changes, row, target_id)))
     try:
         page = await host.attach(row.name, target_id)
