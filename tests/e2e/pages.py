@@ -24,9 +24,6 @@ _DOCUMENTS: Final = {
     "/meta-refresh": "<title>Moving</title><meta http-equiv=refresh content='0; url=/page?title=moved'>",
     "/replaces-itself": "<title>Moving</title><script>location.replace('/never-loaded')</script>",
     "/alerts": "<title>Alerts</title><script>{kind}('say {text}')</script><p>After the dialog.</p>",
-    "/confirms": (
-        "<title>x</title><script>setTimeout(() => {{ document.title = 'answer: ' + confirm('?'); }}, 500)</script>"
-    ),
     "/asks-for-text": (
         "<title>x</title><script>document.title = 'answer: ' + prompt('say', 'default text')</script><p>Asked."
     ),

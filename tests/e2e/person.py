@@ -91,8 +91,11 @@ class Person:
         return waiting
 
     async def close(self, target_id: str) -> None:
-        """Close a page, whoever it belongs to."""
-        await self.call("Target.closeTarget", targetId=target_id)
+        """Close a page, whoever it belongs to; returns once it is gone."""
+        # Chrome 156 says that it closes a page whose document was committed a moment ago, and often does not.
+        async with asyncio.timeout(LIMIT):
+            while target_id in await self.pages():
+                await self.send("Target.closeTarget", targetId=target_id)
 
     async def raise_page(self, target_id: str) -> None:
         """Bring a page to the front."""

@@ -179,9 +179,10 @@ async def test_opener_closes_itself(server: Server, person: Person, pages: Pages
     opener = await opened(server, pages.at("/page"))
     script = "window.open('/page?title=popup', '', 'noopener'); setTimeout(() => window.close(), 0)"
     await run(person, opener.target_id, script)
-    popup = await shown(watch, opener, title="popup")
+    # What it shows is not said: Chromium may drop the first address of a page whose opener is gone.
+    created = await watch.until(lambda event: event.tab.opener == opener.name)
     await watch.until(lambda event: event.tab.name == opener.name and event.tab.state == Tab.STATE_LOST)
-    assert (popup.origin, popup.opener) == (Tab.ORIGIN_POPUP, opener.name)
+    assert created.tab.origin == Tab.ORIGIN_POPUP
     assert (await server.browser()).tab_counts.foreign_count == 0
 
 
@@ -202,8 +203,10 @@ async def test_foreign_opener(server: Server, person: Person, pages: Pages, watc
 async def test_dialog(server: Server, person: Person, pages: Pages, watch: Watching) -> None:
     """A dialog that a popup opens is reported; its opener and other tabs go on, and it can be closed (O-102)."""
     opener = await opened(server, pages.at("/page"))
-    await run(person, opener.target_id, "window.open('/confirms', '', 'noopener')")
-    told = await watch.until(lambda event: event.tab.opener == opener.name and event.tab.HasField("dialog"))
+    await run(person, opener.target_id, "window.open('/page?title=popup', '', 'noopener')")
+    popup = await shown(watch, opener, title="popup")
+    await run(person, popup.target_id, "confirm('?')")
+    told = await watch.until(lambda event: event.tab.name == popup.name and event.tab.HasField("dialog"))
     assert told.tab.dialog.kind == Dialog.KIND_CONFIRM
     await server.tabs.NavigateTab(NavigateTabRequest(name=opener.name, uri="about:blank"), timeout=LIMIT)
     assert (await closed(server, told.tab)).state == Tab.STATE_CLOSED
@@ -212,10 +215,11 @@ async def test_dialog(server: Server, person: Person, pages: Pages, watch: Watch
 async def test_dialog_policy(server: Server, person: Person, pages: Pages, watch: Watching) -> None:
     """A dialog that a popup opens is answered by the policy that it has from its opener (O-102, O-105)."""
     opener = await opened(server, pages.at("/page"), dialog_policy=Tab.DIALOG_POLICY_ACCEPT)
-    await run(person, opener.target_id, "window.open('/confirms', '', 'noopener')")
-    popup = await shown(watch, opener, title="answer: true")
-    assert not popup.HasField("dialog")
+    await run(person, opener.target_id, "window.open('/page?title=popup', '', 'noopener')")
+    popup = await shown(watch, opener, title="popup")
     assert popup.dialog_policy == Tab.DIALOG_POLICY_ACCEPT
+    assert await person.evaluate(await person.attach(popup.target_id), "confirm('?')") is True
+    assert not (await got(server, popup.name)).HasField("dialog")
 
 
 async def test_server_was_away(server: Server, person: Person, pages: Pages) -> None:

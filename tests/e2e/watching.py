@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
+import pytest
 from tabmux.v1.event_pb2 import Event, WatchProgress
 
 from tests.e2e.serving import LIMIT
@@ -54,15 +55,18 @@ class Watching:
     async def until(self, reached: Callable[[Event], object]) -> Event:
         """The first event that is as asked, now or later."""
         looked = 0
-        async with asyncio.timeout(2 * LIMIT):
-            while True:
-                events = self.events
-                for event in events[looked:]:
-                    if reached(event):
-                        return event
-                looked = len(events)
-                self._moved.clear()
-                await self._moved.wait()
+        try:
+            async with asyncio.timeout(2 * LIMIT):
+                while True:
+                    events = self.events
+                    for event in events[looked:]:
+                        if reached(event):
+                            return event
+                    looked = len(events)
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            pytest.fail(f"no such event among {self.events}")
 
     async def passed(self, revision: int) -> None:
         """Return once the watch has come to this revision."""
