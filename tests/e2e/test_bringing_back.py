@@ -322,6 +322,9 @@ async def test_sweep(world: World, person: Person, pages: Pages) -> None:
     alive, hung, busy = [await world.open(pages.at("/page")) for _ in range(3)]
     asks = await world.open(pages.at("/alerts"))
     await world.until(lambda: world.tab(asks.name).dialog is not None)
+    await world.host.look()
+    titles = {alive.name: "Page", hung.name: "Page", busy.name: "Page", asks.name: "Alerts"}
+    await world.until(lambda: {tab.name: tab.title for tab in world.log.live.tabs.values()} == titles)
     session = await person.attach(hung.target_id)
     await person.send("Runtime.evaluate", session, expression="for (;;);")
     world.clock.pass_by(timedelta(minutes=1))
@@ -338,6 +341,9 @@ async def test_sweep(world: World, person: Person, pages: Pages) -> None:
         asks.name: None,
     }
     assert (recorded, world.log.progress.revision - before) == (2, 2)
+    await person.evaluate(await person.attach(alive.target_id), "document.title = 'set by a script'")
+    await world.tabs.recovery.sweep()
+    await world.until(lambda: world.tab(alive.name).title == "set by a script")
     assert world.tab(alive.name).last_active_time == alive.last_active_time
     assert (await world.tabs.close(PERSON, hung.name, lease="", force=False)).ended
 

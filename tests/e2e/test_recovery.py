@@ -138,12 +138,23 @@ async def test_health(server: Server, person: Person, pages: Pages) -> None:
 async def test_health_changes_nothing(server: Server, person: Person, pages: Pages) -> None:
     """A look changes nothing in a page, also one that is guarded and has tampered with what is read (O-118)."""
     tab = await opened(server, pages.at("/guards-itself"))
+    await server.tabs_when(lambda tabs: tabs[0].title == "Guarded")
     found = await looked_at(server, tab, PATIENT)
     again = await looked_at(server, tab, PATIENT)
     session = await person.attach(tab.target_id)
     assert await person.evaluate(session, "window.asked") == 0
     assert (found.health.status, again.health.status) == (TabHealth.STATUS_ALIVE, TabHealth.STATUS_ALIVE)
     assert (again.revision, again.last_active_time) == (found.revision, tab.last_active_time)
+
+
+async def test_health_tells_of_the_title(server: Server, person: Person, pages: Pages) -> None:
+    """A title that a script has set, of which the browser tells nobody, is recorded with a look (O-84, O-118)."""
+    tab = await opened(server, pages.at("/page"))
+    await person.evaluate(await person.attach(tab.target_id), "document.title = 'set by a script'")
+    watch: Watching
+    async with all_tabs(server) as watch:
+        await looked_at(server, tab, PATIENT)
+        await watch.until(lambda event: event.tab.name == tab.name and event.tab.title == "set by a script")
 
 
 async def test_health_behind_a_dialog(server: Server, pages: Pages) -> None:

@@ -45,6 +45,23 @@ async def turns_of_the_loop() -> None:
         await asyncio.sleep(0)
 
 
+async def test_stopped(log: Log) -> None:
+    """Nothing is looked up or written down once the notes have stopped: what served them is going."""
+    looked: list[str] = []
+
+    def looking(tab: Tab) -> TargetInfo:
+        looked.append(tab.name)
+        return info("https://b.example/")
+
+    async with Tasks() as tasks:
+        notes = Notes(log, tasks, looking)
+        notes.note(TAB.name)
+        notes.stop()
+        notes.note(TAB.name)
+        await turns_of_the_loop()
+    assert looked == []
+
+
 @pytest.mark.parametrize("seen", ["https://a.example/1", TAB.uri])
 async def test_newest_stays(log: Log, seen: str) -> None:
     """What is seen after a step counts, though the step is written down later: even if it is as it was (O-60, O-84)."""

@@ -139,6 +139,12 @@ class Targets:
         if target_id in self._pages:
             self._on_info(told)
 
+    async def look_at_all(self, *, timeout: float) -> None:
+        """As `look`, for all pages that are known."""
+        for raw in await self._list(_ONLY_PAGES, timeout):
+            if raw.get("targetId") in self._pages:
+                self._on_info({"targetInfo": raw})
+
     async def create(self, uri: str, *, background: bool = True, new_window: bool = False, timeout: float) -> str:
         """Open a page and give its target id; answered before the page has loaded."""
         params: dict[str, object] = {"url": uri, "background": background}

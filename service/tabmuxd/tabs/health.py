@@ -1,4 +1,4 @@
-"""How our tabs are: one look that changes nothing in the page, on demand and in rounds."""
+"""How our tabs are, and what they are titled: one look that changes nothing in the page, on demand and in rounds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ class Health:
         """
         if tab.ended:
             return replace(tab, health=TabHealth(HealthStatus.GONE, self._clock()))
-        finding = await self._look(self._hosts.of(tab.name), tab, timeout.total_seconds())
+        host = self._hosts.of(tab.name)
+        finding, _ = await asyncio.gather(self._look(host, tab, timeout.total_seconds()), host.look())
         if finding is None:
             raise faults.unreachable(tab.browser_name)
         await self._log.change(lambda changes: _record(changes, [finding]))
@@ -118,7 +119,10 @@ class Health:
             and tab.dialog is None
             and tab.name not in at_work
         ]
+        # Chromium 156 tells nobody of a title that a script has set: it is asked for all of them at once.
+        titles = asyncio.gather(*(host.look() for host in self._hosts))
         findings = [finding for finding in await asyncio.gather(*looked) if finding is not None]
+        await titles
         if findings:
             await self._log.change(lambda changes: _record(changes, findings))
 

@@ -105,6 +105,7 @@ class BrowserHost:
     async def stop(self) -> None:
         """Let go: a LAUNCHED browser is ended, an ATTACHED one keeps its tabs; records stay."""
         self.stopping = True
+        self._notes.stop()
         await self._link.stop(end_browser=self.options.ownership is Ownership.LAUNCHED)
 
     def connected(self) -> Targets:
@@ -152,6 +153,12 @@ class BrowserHost:
             return await self.connected().front(may_attach=may_attach, timeout=COMMAND_TIMEOUT)
         except CdpError as error:
             raise faults.unreachable(self.name) from error
+
+    async def look(self) -> None:
+        """Note the titles that scripts have set since they were told of; quietly, if the browser is away."""
+        if self.targets is not None:
+            with contextlib.suppress(CdpError):
+                await self.targets.look_at_all(timeout=COMMAND_TIMEOUT)
 
     async def back(self) -> None:
         """Return once the browser is connected."""

@@ -32,10 +32,11 @@ class Notes:
         self._recorded: dict[str, float] = {}
         self._writing: set[str] = set()
         self._changed_meanwhile: set[str] = set()
+        self._stopped = False
 
     def note(self, tab: str) -> None:
         """Something about the tab's target has changed: record it at once, or when the interval is over."""
-        if tab in self._waiting:
+        if tab in self._waiting or self._stopped:
             return
         if tab in self._writing:
             self._changed_meanwhile.add(tab)
@@ -49,6 +50,13 @@ class Notes:
         if timer := self._waiting.pop(tab, None):
             timer.cancel()
         self._recorded.pop(tab, None)
+
+    def stop(self) -> None:
+        """Nothing is recorded any more but what is being written."""
+        self._stopped = True
+        for timer in self._waiting.values():
+            timer.cancel()
+        self._waiting.clear()
 
     def _start(self, tab: str) -> None:
         self._waiting.pop(tab, None)
