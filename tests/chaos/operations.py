@@ -341,7 +341,8 @@ async def prompt(client: Client) -> None:
             return
         client.sessions.append(answer.session.name)
     sending = SendPromptRequest(parent=client.sessions[0], request_id=client.new_id())
-    sending.prompt.text = f"Prompt {sending.request_id} {SHORT}"
+    # Rounds of one seed share the playground, and draw the same ids.
+    sending.prompt.text = f"Prompt {sending.request_id} of {client.world.server.state_directory.name} {SHORT}"
     client.world.prompts.add(sending.prompt.text)
     answer = await client.ask("SendPrompt", sending)
     if answer == LOST:

@@ -29,7 +29,7 @@ from tests.chaos.clients import Client
 from tests.chaos.operations import work
 from tests.chaos.plan import Plan
 from tests.chaos.saboteur import Saboteur
-from tests.chaos.world import Turns, World
+from tests.chaos.world import Popup, Turns, World
 from tests.e2e.pages import Pages
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, ended
 from tests.events.recording import read_all
@@ -88,17 +88,25 @@ async def _settle(world: World, browser: Chrome) -> None:
 def _strays(world: World, pages: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Pages that may be foreign though they are not the person's three: those that were given away, and popups.
 
-    A popup is foreign if a foreign or adopted page opened it. Chrome 156 names no opener that is closed: if it was so
-    before the server was back, nothing proves the popup ours.
+    A popup is foreign if a foreign or adopted page opened it, or another such popup. Chrome 156 names no opener that is
+    closed: if it was so before the server was back, nothing proves the popup ours.
     """
     strays = set(world.spares) & set(pages)
     for target_id, info in pages.items():
         popup = world.popups.get(info["url"])
         if popup is not None and (
-            popup.opener in world.spares or (not info.get("openerId") and world.outages.met(popup.outages))
+            _of_foreign(world, popup) or (not info.get("openerId") and world.outages.met(popup.outages))
         ):
             strays.add(target_id)
     return strays
+
+
+def _of_foreign(world: World, popup: Popup) -> bool:
+    """Whether the popup was opened by a page of the person, or by a popup that may itself be foreign."""
+    if popup.opener in world.spares:
+        return True
+    opener = world.popups.get(popup.opener_address)
+    return opener is not None and (_of_foreign(world, opener) or world.outages.met(opener.outages))
 
 
 async def _untouched(browser: Chrome) -> None:

@@ -51,7 +51,8 @@ class Saboteur:
     async def _spoil(self, act: Act) -> None:
         """Close a page that is not the person's, or crash it, or have it open another; nothing is waited for."""
         person = self._browser.person
-        targets = sorted(set(await person.pages()) - self._browser.foreign.target_ids)
+        pages = await person.pages()
+        targets = sorted(pages.keys() - self._browser.foreign.target_ids)
         if not targets:
             return
         target_id = self._random.choice(targets)
@@ -66,5 +67,5 @@ class Saboteur:
             await person.send("Page.crash", session)
             return
         address = self._world.pages.at(f"/page?title=popup-{len(self._world.popups)}")
-        self._world.popups[address] = Popup(target_id, self._world.outages.count)
+        self._world.popups[address] = Popup(target_id, pages[target_id]["url"], self._world.outages.count)
         await person.send("Runtime.evaluate", session, expression=f"window.open('{address}')", userGesture=True)

@@ -24,9 +24,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Popup:
-    """A page that another was made to open: target id of that one, and how many outages there had been by then."""
+    """A page that another was made to open: target id and address of that one, and how many outages there had been."""
 
     opener: str
+    opener_address: str
     outages: int
 
 
