@@ -752,7 +752,8 @@ class CloseTabRequest(_message.Message):
     """Whether to close it although it is pinned or serves an open turn. The turn then fails with `TAB_CLOSED`."""
     pool: _builtins.bool
     """Whether to put the tab in the pool of its group instead, if it is `READY`, was opened by the service, and there is
-    room. Otherwise it is closed; `tab.pooled` tells.
+    room; not one that has ever opened a page, which could reach its next owner's, nor one that a call is at work on.
+    Otherwise it is closed; `tab.pooled` tells.
     """
     def __init__(
         self,
