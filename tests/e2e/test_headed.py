@@ -13,6 +13,8 @@ from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     ActivateTabRequest,
     CloseTabRequest,
+    CloseTabsOutcome,
+    CloseTabsRequest,
     CreateTabRequest,
     ListTabsRequest,
     WatchTabsRequest,
@@ -22,6 +24,7 @@ from tests.cdp.browsers import fresh_profile, group_members, running_chromium, u
 from tests.e2e.displays import with_windows
 from tests.e2e.pages import Pages, running_pages
 from tests.e2e.person import person_at
+from tests.e2e.refusals import reason
 from tests.e2e.serving import LIMIT, Server, browser_leaders, serving
 from tests.e2e.watching import watching
 
@@ -127,6 +130,24 @@ async def test_front(server: Server) -> None:
         await person.close(window["targetId"])
         await server.browser_when(lambda browser: browser.tab_counts.foreign_count == 0)
     assert (await activated(server, first)).front
+
+
+async def test_keep_front(server: Server) -> None:
+    """CloseTabs spares the tab in front if asked; where that is not certain it is NO_FRONT_TAB, and all stay (O-39)."""
+    front, other = await opened(server, activate=True), await opened(server)
+    request = CloseTabsRequest(all=True, keep_front=True)
+    async with person_at(profile_of(server)) as person:
+        window = await person.call("Target.createTarget", url="about:blank", newWindow=True)
+        assert await reason(server.tabs.CloseTabs(request, timeout=LIMIT)) == "NO_FRONT_TAB"
+        assert {tab.name for tab in await server.list_tabs()} == {front.name, other.name}
+        await person.close(window["targetId"])
+        await server.browser_when(lambda browser: browser.tab_counts.foreign_count == 0)
+    outcomes = (await server.tabs.CloseTabs(request, timeout=LIMIT)).outcomes
+    assert {outcome.tab: (outcome.action, outcome.skip_reason) for outcome in outcomes} == {
+        front.name: (CloseTabsOutcome.ACTION_SKIPPED, CloseTabsOutcome.SKIP_REASON_FRONT),
+        other.name: (CloseTabsOutcome.ACTION_CLOSED, CloseTabsOutcome.SKIP_REASON_UNSPECIFIED),
+    }
+    assert set(await server.page_targets()) == {front.target_id}
 
 
 async def test_launched_ends(display: str) -> None:
