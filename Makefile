@@ -5,7 +5,7 @@
 help:
 	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
 	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
-	@echo "make chaos           play long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
+	@echo "make chaos           run the long tests, then long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
 	@echo "make check           run all static checks"
 	@echo "make generate        write the code of the contract anew"
 	@echo "make bench [B=name]  run all benchmarks, or benchmarks/name.py"
@@ -20,8 +20,9 @@ demo: setup
 test:
 	@scripts/test $(ARGS)
 
-# One round after another, so that each has the machine to itself.
+# One round after another, so that each has the machine to itself. A seed is there to repeat just its round.
 chaos:
+	@$(if $(SEED),:,scripts/test --long -m long)
 	@TABMUX_CHAOS_ROUNDS="$(or $(ROUNDS),20)" TABMUX_CHAOS_OPERATIONS="$(or $(OPERATIONS),500)" TABMUX_CHAOS_CLIENTS=8 \
 		TABMUX_CHAOS_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/chaos
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("tabmux", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tabmux")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--long` also run what is marked `long`; `-m` stays free for other marks."""
+    parser.addoption("--long", action="store_true", help="run the tests marked long too, as make chaos does")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `long`, unless it is asked for."""
+    if config.getoption("--long"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long") is not None]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item.get_closest_marker("long") is None]

@@ -46,6 +46,7 @@ from tabmux.v1.web_ai_service_pb2 import (
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 
 from tests.cdp.browsers import fresh_profile
+from tests.e2e.crashing_server import crashing
 from tests.e2e.pages import Pages, running_pages
 from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
@@ -218,18 +219,24 @@ async def test_oversized(server: Server) -> None:
     assert await outcome(server, "WatchTabs", WatchTabsRequest(tabs=[tab.name] * 100_000)) == "INVALID_ARGUMENT"
 
 
+async def long_prompt(server: Server, size: int) -> SendPromptRequest:
+    """A prompt of so many bytes to a new session."""
+    created = await server.ai.CreateSession(CreateSessionRequest(provider="playground-textarea"), timeout=LIMIT)
+    request = SendPromptRequest(parent=created.session.name, request_id="1")
+    request.prompt.text = "{{plain=1 seconds=0.1}} ".ljust(size, "x")
+    return request
+
+
+async def test_too_long_prompt(server: Server) -> None:
+    """A prompt of one byte more than 1 MiB is INVALID_FIELD."""
+    request = await long_prompt(server, 1024 * 1024 + 1)
+    assert await reason(server.ai.SendPrompt(request, timeout=LIMIT)) == "INVALID_FIELD"
+
+
+@pytest.mark.long
 async def test_longest_prompt(server: Server) -> None:
-    """A prompt of exactly 1 MiB is sent as it is or refused before the press; one byte more is INVALID_FIELD."""
-    session = (
-        await server.ai.CreateSession(CreateSessionRequest(provider="playground-textarea"), timeout=LIMIT)
-    ).session
-    request = SendPromptRequest(parent=session.name, request_id="1")
-    request.prompt.text = "{{plain=1 seconds=0.1}} " + "x" * (1024 * 1024 - 24)
-    assert len(request.prompt.text) == 1024 * 1024
-    turn = (await server.ai.SendPrompt(request, timeout=LIMIT)).turn
-    longer = SendPromptRequest(parent=session.name, request_id="2")
-    longer.prompt.text = request.prompt.text + "x"
-    assert await reason(server.ai.SendPrompt(longer, timeout=LIMIT)) == "INVALID_FIELD"
+    """A prompt of exactly 1 MiB is sent as it is, or refused before the press."""
+    turn = (await server.ai.SendPrompt(await long_prompt(server, 1024 * 1024), timeout=LIMIT)).turn
     wait = WaitTurnRequest(name=turn.name, max_wait_duration=Duration(seconds=90))
     end = (await server.ai.WaitTurn(wait, timeout=120)).turn
     if end.state != Turn.STATE_SUCCEEDED:
@@ -323,7 +330,7 @@ async def test_secrets(playground: PlaygroundProcess, pages: Pages) -> None:
     told: list[str] = []
     with fresh_profile() as directory:
         (directory / "tabmuxd.toml").write_text('log_level = "debug"\n')
-        async with serving(directory, playground.port) as server:
+        async with serving(directory, playground.port, *crashing(commit_wait=3)) as server:
             request = WatchSessionsRequest(with_tabs=True, bookmark_interval=QUICK)
             async with watching(server.ai.WatchSessions(request)) as watch:
                 keys = (
@@ -331,20 +338,23 @@ async def test_secrets(playground: PlaygroundProcess, pages: Pages) -> None:
                     "sessionid", "signature", "sig", "SAMLResponse", "id_token", "refresh_token", "auth", "jwt", "otp",
                 )  # fmt: skip
                 query = "&".join(f"{key}={secret()}" for key in keys)
-                await _shown(server, pages.at(f"/untitled?{query}"), told)
-                await _shown(server, pages.at(f"/page?title=x#access_token={secret()}&state={secret()}"), told)
-                await _shown(server, pages.at(f"/redirect?to=/untitled%3Ftoken%3D{secret()}"), told)
-                await _shown(server, pages.at(f"/untitled?client_id=1&state={secret()}&code={secret()}"), told)
-                await _shown(server, pages.at("/page", host=f"user:{secret()}@127.0.0.1"), told)
-                await _shown(server, f"http://127.0.0.1:1/?token={secret()}", told)
-                await _shown(server, f"http://127.0.0.1:{pages.port}/empty?password={secret()}", told)
-                await _shown(server, f"javascript:alert('{secret()}')", told)
-                await _shown(
-                    server, pages.at(f"/untitled?x=eyJhbGciOi{secret()}.eyJzdWIiOi{secret()}.{secret()}"), told
-                )
-                await _shown(server, pages.at(f"/untitled?next=http%3A%2F%2Fx%2F%3Ftoken%3D{secret()}"), told)
                 pages.cookie = secret()
-                await _shown(server, pages.at("/sets-cookie"), told)
+                addresses = (
+                    pages.at(f"/untitled?{query}"),
+                    pages.at(f"/page?title=x#access_token={secret()}&state={secret()}"),
+                    pages.at(f"/redirect?to=/untitled%3Ftoken%3D{secret()}"),
+                    pages.at(f"/untitled?client_id=1&state={secret()}&code={secret()}"),
+                    pages.at("/page", host=f"user:{secret()}@127.0.0.1"),
+                    f"http://127.0.0.1:1/?token={secret()}",
+                    pages.at(f"/empty?password={secret()}"),
+                    f"javascript:alert('{secret()}')",
+                    pages.at(f"/untitled?x=eyJhbGciOi{secret()}.eyJzdWIiOi{secret()}.{secret()}"),
+                    pages.at(f"/untitled?next=http%3A%2F%2Fx%2F%3Ftoken%3D{secret()}"),
+                    pages.at("/sets-cookie"),
+                )
+                old = await opened(server)
+                for uri in addresses:
+                    await _shown(server, old, uri, told)
                 for header in (f"Bearer {secret()}", f"Local {secret()}!", f"Basic {secret()}", secret()):
                     stub: Any = TabServiceStub(server.channel())
                     call = stub.CreateTab(CreateTabRequest(), metadata=(("authorization", header),), timeout=LIMIT)
@@ -367,12 +377,11 @@ async def test_secrets(playground: PlaygroundProcess, pages: Pages) -> None:
     assert "call" in everything
 
 
-async def _shown(server: Server, uri: str, told: list[str]) -> None:
-    """Open it and go there in another tab; keep all that is answered."""
-    tab = await opened(server)
+async def _shown(server: Server, old: Tab, uri: str, told: list[str]) -> None:
+    """Open it, go there in an old tab too, and keep all that is answered."""
     for call in (
         server.tabs.CreateTab(CreateTabRequest(uri=uri), timeout=LIMIT),
-        server.tabs.NavigateTab(NavigateTabRequest(name=tab.name, uri=uri), timeout=LIMIT),
+        server.tabs.NavigateTab(NavigateTabRequest(name=old.name, uri=uri), timeout=LIMIT),
     ):
         try:
             answer = await call
@@ -380,8 +389,6 @@ async def _shown(server: Server, uri: str, told: list[str]) -> None:
             told.append(_text_of(error_of_call(error)))
         else:
             told.append(str(answer))
-    for each in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=each.name, force=True), timeout=LIMIT)
 
 
 async def _prompted(server: Server, word: str, directives: str, told: list[str]) -> None:

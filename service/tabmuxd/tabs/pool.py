@@ -20,9 +20,8 @@ from tabmuxd.tabs import rules
 from tabmuxd.tabs.addresses import BLANK
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.opening import Ready, answer, make_ready, of_closed
-from tabmuxd.tabs.page import Page
+from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
 
-_LOOK_TIMEOUT: Final = 2.0
 _LEAVE_TIMEOUT: Final = 5.0
 # The name of a window outlives its documents, and the next one could read it.
 _FORGET_NAME: Final = {"expression": "window.name = ''", "silent": True}
@@ -69,13 +68,13 @@ async def _loaded(page: Page, uri: str, order: TabOrder) -> Navigation:
 async def _left(host: BrowserHost, tab: str, left_at: str) -> Page | None:
     """The page, once it has left the document that was given back; None where it is of no use any more."""
     try:
-        page = await host.page(tab, timeout=_LOOK_TIMEOUT)
+        page = await host.page(tab, timeout=COMMAND_TIMEOUT)
         if page.dialog is not None or page.shown_uri != left_at:
             return None
-        await page.call("Page.getFrameTree", timeout=_LOOK_TIMEOUT)
+        await page.call("Page.getFrameTree")
         # Its own address again would only move within the document where just the fragment differs.
         navigation = await page.navigate(BLANK, until=LoadMilestone.COMMITTED, timeout=_LEAVE_TIMEOUT)
-        await page.call("Runtime.evaluate", _FORGET_NAME, timeout=_LOOK_TIMEOUT)
+        await page.call("Runtime.evaluate", _FORGET_NAME)
     except (CdpError, Refused) as error:
         if isinstance(error, Refused) and error.reason is Reason.BROWSER_UNREACHABLE:
             raise
