@@ -2,10 +2,12 @@
 
 WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, the `press` of the send button, or `created`,
 the target of a tab, or `launch`, the record of the browser's process. The first of a kind counts. `WHAT:WHEN` may be
-`never`. Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for;
-`--slow-close SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab
-is made to tell; `--lose WORD` ends the connection to the browser right after the first command with this word in its
-method or parameters was carried out, and its answer is lost.
+`never`, or `@FILE`: the moment that the file holds at the time, and none while there is no file.
+
+Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for; `--slow-close
+SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab is made to
+tell; `--lose WORD` ends the connection to the browser right after the first command with this word in its method or
+parameters was carried out, and its answer is lost.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tabmux.v1.event_pb2 import Event, EventKind
@@ -56,17 +59,17 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
 
 
 def crashing(
-    moment: str = "never",
+    moment: str | Path = "never",
     *,
     commit_wait: float = 0,
     slow_close: float = 0,
     slow_prepare: float = 0,
     lose: str = "",
 ) -> tuple[str, ...]:
-    """Command of a server that is killed at this moment; 0 leaves a time as it is, and no word loses nothing."""
+    """Command of a server that is killed at this moment, or at that in a file; 0 leaves a time as it is."""
     options = {"--commit-wait": commit_wait, "--slow-close": slow_close, "--slow-prepare": slow_prepare, "--lose": lose}
     given = [word for name, value in options.items() if value for word in (name, str(value))]
-    return (sys.executable, __file__, moment, *given)
+    return (sys.executable, __file__, f"@{moment}" if isinstance(moment, Path) else moment, *given)
 
 
 def die() -> None:
@@ -79,8 +82,8 @@ def put_in_place(owner: object, name: str, what: object) -> None:
     setattr(owner, name, what)
 
 
-def die_at_commit(meant: Callable[[Event], bool], when: str) -> None:
-    """Be killed right before or right after the first commit with an event that is meant."""
+def die_at_commits(moment: Callable[[], str]) -> None:
+    """Be killed right before or right after the first commit with an event that is meant at the time."""
     finish, commit = Transaction.finish, Store._commit
     batches: list[Batch] = []  # of the transaction that the one writing thread is about to commit
 
@@ -89,7 +92,9 @@ def die_at_commit(meant: Callable[[Event], bool], when: str) -> None:
         return batches[0]
 
     def committing(store: Store) -> None:
-        now = any(meant(Event.FromString(entry.body)) for batch in batches for entry in batch.entries)
+        what, _, when = moment().partition(":")
+        events = (Event.FromString(entry.body) for batch in batches for entry in batch.entries)
+        now = what in COMMITS and any(COMMITS[what](event) for event in events)
         if now and when == "before":
             die()
         commit(store)
@@ -100,29 +105,31 @@ def die_at_commit(meant: Callable[[Event], bool], when: str) -> None:
     put_in_place(Store, "_commit", committing)
 
 
-def die_at(call: Callable[P, Awaitable[T]], when: str) -> Callable[P, Awaitable[T]]:
-    """The same call, killed right before it begins or right after it has come back."""
+def die_at(moment: Callable[[], str], what: str, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """The same call, killed right before it begins or right after it has come back, if that is the moment."""
 
     @functools.wraps(call)
     async def dying(*args: P.args, **kwargs: P.kwargs) -> T:
-        if when == "before":
+        if moment() == f"{what}:before":
             die()
         result = await call(*args, **kwargs)
-        die()
+        if moment() == f"{what}:after":
+            die()
         return result
 
     return dying
 
 
-def die_at_once(call: Callable[P, T], when: str) -> Callable[P, T]:
+def die_at_once(moment: Callable[[], str], what: str, call: Callable[P, T]) -> Callable[P, T]:
     """As `die_at`, for a plain function."""
 
     @functools.wraps(call)
     def dying(*args: P.args, **kwargs: P.kwargs) -> T:
-        if when == "before":
+        if moment() == f"{what}:before":
             die()
         result = call(*args, **kwargs)
-        die()
+        if moment() == f"{what}:after":
+            die()
         return result
 
     return dying
@@ -185,21 +192,20 @@ def lose_answer(word: str) -> None:
     put_in_place(Connection, "call", calling)
 
 
-def arm(moment: str) -> None:
-    """Be killed at this moment."""
-    what, _, when = moment.partition(":")
-    if what == "never":
-        return
-    assert when in ("before", "after"), moment
-    match what:
-        case "press":
-            put_in_place(ChatPage, "press", die_at(ChatPage.press, when))
-        case "created":
-            put_in_place(Targets, "create", die_at(Targets.create, when))
-        case "launch":
-            put_in_place(launcher, "write_record", die_at_once(profile.write_record, when))
-        case _:
-            die_at_commit(COMMITS[what], when)
+def arm(told: str) -> None:
+    """Be killed at this moment, or at that in the file."""
+    assert told.startswith("@") or told == "never" or told.endswith((":before", ":after")), told
+    file = Path(told.removeprefix("@"))
+
+    def moment() -> str:
+        if not told.startswith("@"):
+            return told
+        return file.read_text() if file.exists() else "never"
+
+    put_in_place(ChatPage, "press", die_at(moment, "press", ChatPage.press))
+    put_in_place(Targets, "create", die_at(moment, "created", Targets.create))
+    put_in_place(launcher, "write_record", die_at_once(moment, "launch", profile.write_record))
+    die_at_commits(moment)
 
 
 def run(arguments: Sequence[str]) -> None:

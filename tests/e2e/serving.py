@@ -103,6 +103,7 @@ class Server:
         self.playground_port = playground_port
         self.display = display
         self._process: subprocess.Popen[bytes] | None = None
+        self._command: tuple[str, ...] = ()
         self._channels: list[grpc.aio.Channel] = []
         self._channel: grpc.aio.Channel | None = None
 
@@ -126,6 +127,7 @@ class Server:
     def begin(self, *command: str) -> None:
         """As `start`, without waiting for anything."""
         assert self._process is None, "a server runs already"
+        self._command = command
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [*(command or _TABMUXD), *self.arguments],
@@ -146,6 +148,11 @@ class Server:
         """Start a server again, after the one before has ended by itself or is killed here."""
         await self.kill()
         await self.start(*command)
+
+    async def run(self, *command: str) -> None:
+        """A server serves that was started with this command: the one that runs, or else another."""
+        if self._process is None or self._process.poll() is not None or self._command != command:
+            await self.restart(*command)
 
     async def kill(self) -> None:
         """SIGKILL to the server alone; its browser lives on."""

@@ -282,17 +282,6 @@ async def test_whole(server: Server, directives: str) -> None:
     assert turn.answer_size_bytes == len(answer_to(prompt).encode())
 
 
-async def test_press_ignored(server: Server, playground: PlaygroundProcess) -> None:
-    """A page that ignores the press makes SUBMIT_UNCONFIRMED, nothing is pressed again (SUB-04, O-132)."""
-    prompt = unique("{{press=ignore}}")
-    one = await talk(server)
-    turn = await one.answer(prompt)
-    assert (turn.state, turn.error.reason) == (Turn.STATE_FAILED, "SUBMIT_UNCONFIRMED")
-    assert (turn.error.metadata["page_touched"], turn.error.metadata["retry"]) == ("unknown", "after-verify")
-    assert prompt not in playground.prompts()
-    assert not turn.HasField("submit_time")
-
-
 async def test_failure_banner(server: Server) -> None:
     """An error banner is PROVIDER_FAILED and never the answer; a late one leaves the text there was (FIN-07)."""
     one = await talk(server)

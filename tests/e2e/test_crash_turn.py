@@ -1,10 +1,8 @@
-"""The server is killed at each commit point of a turn, and started again on the same state directory."""
+"""A turn whose server is killed, at each commit point, or whose page ignores it: it is settled once."""
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import grpc.aio
@@ -14,10 +12,15 @@ from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
 
 from tests.e2e.conversing import Conversation, end_of
-from tests.e2e.crashing_server import crashing
-from tests.e2e.serving import PlaygroundProcess, Server, end_browsers, serving
+from tests.e2e.killing import Mortal
+from tests.e2e.serving import PlaygroundProcess, end_browsers
 
-pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.slow,
+    pytest.mark.timeout(90),
+]
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,17 @@ ANSWERED: Final = Settled(Turn.STATE_SUCCEEDED, "", "", 1, 1)
 UNCONFIRMED: Final = Settled(Turn.STATE_FAILED, "SUBMIT_UNCONFIRMED", "unknown", 1, 0)
 
 
-async def until_killed(server: Server, conversation: Conversation) -> Turn | None:
-    """Go through the conversation with a server that is killed meanwhile; the turn, if its name was told."""
+async def until_killed(server: Mortal, moment: str, conversation: Conversation) -> Turn | None:
+    """Go through the conversation with a server that is killed at the moment; the turn, if its name was told."""
     turn: Turn | None = None
+    server.kill_at(moment)
     try:
         await conversation.start(server)
         turn = await conversation.send(server)
         await end_of(server, turn)
     except grpc.aio.AioRpcError as error:
         assert error.code() is grpc.StatusCode.UNAVAILABLE, error  # noqa: PT017 - how a call ends whose server dies
-    assert await server.ended() == -signal.SIGKILL, server.log()
+    await server.killed()
     return turn
 
 
@@ -69,75 +73,86 @@ async def until_killed(server: Server, conversation: Conversation) -> Turn | Non
     ],
 )
 async def test_killed_at_commit_point(
-    moment: str, settled: Settled, state_directory: Path, playground: PlaygroundProcess
+    moment: str, settled: Settled, mortal: Mortal, playground: PlaygroundProcess
 ) -> None:
     """A turn whose server is killed is settled once (SUB-02, SUB-03, SES-07, O-129, O-132, O-133, O-143)."""
     conversation = Conversation()
-    async with serving(state_directory, playground.port, *crashing(moment)) as server:
-        _, before = await server.watch_since(None)
-        told = await until_killed(server, conversation)
-        await server.restart(*crashing(commit_wait=3))
+    generation = (await mortal.browser()).generation
+    _, before = await mortal.watch_since(None)
+    told = await until_killed(mortal, moment, conversation)
+    await mortal.revive(commit_wait=3 if settled == UNCONFIRMED else 0)
 
-        created = await conversation.start(server)
-        turn = await conversation.send(server)
-        turn = await end_of(server, turn)
-        again = await conversation.send(server)
-        tabs = await server.tabs_when(lambda tabs: all(tab.state == Tab.STATE_READY for tab in tabs))
-        events, _ = await server.watch_since(before)
+    created = await conversation.start(mortal)
+    turn = await conversation.send(mortal)
+    turn = await end_of(mortal, turn)
+    again = await conversation.send(mortal)
+    tabs = await mortal.tabs_when(lambda tabs: all(tab.state == Tab.STATE_READY for tab in tabs))
+    events, _ = await mortal.watch_since(before)
 
-        assert created == (moment == "session:before")
-        assert {turn.name, again.name} == {turn.name if told is None else told.name}
-        ends = [event for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
-        failure = turn.error.metadata
-        assert settled == Settled(
-            turn.state,
-            turn.error.reason,
-            failure.get("page_touched", ""),
-            len(ends),
-            playground.prompts().count(conversation.text),
-        )
-        assert bool(turn.answer_markdown) == (settled == ANSWERED)
-        session = await conversation.session(server)
-        browser = await server.browser()
-        counts = browser.tab_counts
-        assert [(tab.name, tab.session, tab.lease) for tab in tabs] == [(session.tab, session.name, "")]
-        assert (counts.managed_count, counts.lost_count, counts.foreign_count) == (1, 0, 0)
-        assert list(await server.page_targets()) == [tab.target_id for tab in tabs]
-        assert (session.open_turn, session.last_turn, browser.generation) == ("", turn.name, 1)
+    assert created == (moment == "session:before")
+    assert {turn.name, again.name} == {turn.name if told is None else told.name}
+    ends = [event for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
+    failure = turn.error.metadata
+    assert settled == Settled(
+        turn.state,
+        turn.error.reason,
+        failure.get("page_touched", ""),
+        len(ends),
+        playground.prompts().count(conversation.text),
+    )
+    assert bool(turn.answer_markdown) == (settled == ANSWERED)
+    session = await conversation.session(mortal)
+    browser = await mortal.browser()
+    counts = browser.tab_counts
+    assert [(tab.name, tab.session, tab.lease) for tab in tabs] == [(session.tab, session.name, "")]
+    assert (counts.managed_count, counts.lost_count, counts.foreign_count) == (1, 0, 0)
+    assert list(await mortal.page_targets()) == [tab.target_id for tab in tabs]
+    assert (session.open_turn, session.last_turn, browser.generation) == ("", turn.name, generation)
 
 
-async def test_next_prompt_after_unconfirmed(state_directory: Path, playground: PlaygroundProcess) -> None:
+async def test_next_prompt_after_unconfirmed(mortal: Mortal, playground: PlaygroundProcess) -> None:
     """After a prompt that was typed and never pressed, the session takes the next one (SUB-03, SUB-08, O-132)."""
     conversation = Conversation()
-    async with serving(state_directory, playground.port, *crashing("press:before")) as server:
-        await until_killed(server, conversation)
-        await server.restart(*crashing(commit_wait=3))
-        unconfirmed = await end_of(server, await conversation.send(server))
-        following = conversation.next()
-        answered = await end_of(server, await following.send(server))
+    await until_killed(mortal, "press:before", conversation)
+    await mortal.revive(commit_wait=6)
+    unconfirmed = await end_of(mortal, await conversation.send(mortal))
+    following = conversation.next()
+    answered = await end_of(mortal, await following.send(mortal))
 
-        assert (unconfirmed.error.reason, answered.error.reason) == ("SUBMIT_UNCONFIRMED", "")
-        prompts = playground.prompts()
-        assert (prompts.count(conversation.text), prompts.count(following.text)) == (0, 1)
+    assert (unconfirmed.error.reason, answered.error.reason) == ("SUBMIT_UNCONFIRMED", "")
+    prompts = playground.prompts()
+    assert (prompts.count(conversation.text), prompts.count(following.text)) == (0, 1)
 
 
-async def test_killed_with_its_browser(state_directory: Path, playground: PlaygroundProcess) -> None:
+async def test_press_ignored(mortal: Mortal, playground: PlaygroundProcess) -> None:
+    """A page that ignores the press makes SUBMIT_UNCONFIRMED, nothing is pressed again (SUB-04, O-132)."""
+    conversation = Conversation("{{press=ignore}}")
+    await mortal.revive(commit_wait=3)
+    await conversation.start(mortal)
+    turn = await end_of(mortal, await conversation.send(mortal))
+    assert (turn.state, turn.error.reason) == (Turn.STATE_FAILED, "SUBMIT_UNCONFIRMED")
+    assert (turn.error.metadata["page_touched"], turn.error.metadata["retry"]) == ("unknown", "after-verify")
+    assert conversation.text not in playground.prompts()
+    assert not turn.HasField("submit_time")
+
+
+async def test_killed_with_its_browser(mortal: Mortal, playground: PlaygroundProcess) -> None:
     """A turn whose server and browser are both gone goes on in its tab, in the next browser (SES-07, O-116, O-143)."""
     conversation = Conversation()
-    async with serving(state_directory, playground.port, *crashing("running:after")) as server:
-        _, before = await server.watch_since(None)
-        told = await until_killed(server, conversation)
-        end_browsers(state_directory)
-        await server.restart()
-        turn = await end_of(server, await conversation.send(server))
-        events, _ = await server.watch_since(before)
-        session, browser = await conversation.session(server), await server.browser()
-        tabs = await server.list_tabs()
+    generation = (await mortal.browser()).generation
+    _, before = await mortal.watch_since(None)
+    told = await until_killed(mortal, "running:after", conversation)
+    end_browsers(mortal.state_directory)
+    await mortal.revive()
+    turn = await end_of(mortal, await conversation.send(mortal))
+    events, _ = await mortal.watch_since(before)
+    session, browser = await conversation.session(mortal), await mortal.browser()
+    tabs = await mortal.list_tabs()
 
-        assert told is not None
-        ends = [event.turn.name for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
-        assert (ends, turn.state, turn.error.reason) == ([told.name], Turn.STATE_SUCCEEDED, "")
-        assert (session.open_turn, browser.generation) == ("", 2)
-        assert [(tab.name, tab.session, tab.state) for tab in tabs] == [(session.tab, session.name, Tab.STATE_READY)]
-        assert [*await server.page_targets()] == [tab.target_id for tab in tabs]
-        assert playground.prompts().count(conversation.text) == 1
+    assert told is not None
+    ends = [event.turn.name for event in events if event.turn.name and event.kind == EventKind.EVENT_KIND_ENDED]
+    assert (ends, turn.state, turn.error.reason) == ([told.name], Turn.STATE_SUCCEEDED, "")
+    assert (session.open_turn, browser.generation) == ("", generation + 1)
+    assert [(tab.name, tab.session, tab.state) for tab in tabs] == [(session.tab, session.name, Tab.STATE_READY)]
+    assert [*await mortal.page_targets()] == [tab.target_id for tab in tabs]
+    assert playground.prompts().count(conversation.text) == 1
