@@ -164,13 +164,46 @@ class DeadClient:
         return None
 
 
+class SlowClient(DeadClient):
+    """The context of a call whose status takes its time to leave."""
+
+    def __init__(self) -> None:
+        self.told, self.left = asyncio.Event(), asyncio.Event()
+
+    async def write(self, message: object) -> None:
+        """Take it."""
+
+    async def abort_with_status(self, status: object) -> None:
+        self.told.set()
+        await self.left.wait()
+
+
+def watch_handler(events: FakeEvents, drain: Drain) -> SimpleNamespace:
+    """The handler of WatchTabs."""
+    service = TabService(ServerInfo("1"), FakeTabs(events.below), events, WatchSlots())
+    handlers = Gate(drain).handlers(tab_pb.DESCRIPTOR.services_by_name["TabService"], service)
+    details = cast("grpc.HandlerCallDetails", SimpleNamespace(method="/tabmux.v1.TabService/WatchTabs"))
+    return cast("SimpleNamespace", handlers.service(details))
+
+
+async def test_at_work_until_told() -> None:
+    """A call is at work until its status has left: gRPC cuts what it has not sent when it stops (O-156)."""
+    events, drain, client = FakeEvents(Below(), [FIRST.SerializeToString()]), Drain(), SlowClient()
+    events.below.gate = asyncio.Event()
+    watch = asyncio.ensure_future(watch_handler(events, drain).unary_stream(tab_pb.WatchTabsRequest(), client))
+    await events.below.entered.wait()
+    drain.begin()
+    await client.told.wait()
+    assert repr(drain) == "<Drain begun=True active=1 streams=0>"
+    client.left.set()
+    await watch
+    await drain.idle()
+
+
 async def test_client_dies() -> None:
     """A client that dies while a reply is being written is a call that was cancelled, no fault of the server's."""
     events = FakeEvents(Below(), [FIRST.SerializeToString()])
-    service = TabService(ServerInfo("1"), FakeTabs(events.below), events, WatchSlots())
-    handlers = Gate(Drain()).handlers(tab_pb.DESCRIPTOR.services_by_name["TabService"], service)
-    details = cast("grpc.HandlerCallDetails", SimpleNamespace(method="/tabmux.v1.TabService/WatchTabs"))
-    handler = cast("SimpleNamespace", handlers.service(details))
+    handler = watch_handler(events, Drain())
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
         await handler.unary_stream(tab_pb.WatchTabsRequest(), DeadClient())
     assert [(entry["event"], entry["code"]) for entry in logs] == [("call", "CANCELLED")]

@@ -37,10 +37,8 @@ class Drain:
         await self._idle.wait()
 
     @contextmanager
-    def call(self) -> Generator[None]:
-        """Count a call as at work; raises DRAINING once draining has begun."""
-        if self.begun.is_set():
-            raise draining()
+    def at_work(self) -> Generator[None]:
+        """Count a call as at work, until it was told how it ended: a server that stops cuts what it has not sent."""
         self._active_count += 1
         self._idle.clear()
         try:
@@ -50,6 +48,11 @@ class Drain:
             if self._active_count == 0:
                 self._idle.set()
 
+    def admit(self) -> None:
+        """Raise DRAINING once draining has begun."""
+        if self.begun.is_set():
+            raise draining()
+
     @asynccontextmanager
     async def ended_by_drain(self) -> AsyncGenerator[None]:
         """Raise DRAINING inside, wherever it waits, once draining begins. A cancellation stays a cancellation."""
@@ -57,8 +60,7 @@ class Drain:
         try:
             async with scope:
                 self._scopes.add(scope)
-                if self.begun.is_set():
-                    raise draining()
+                self.admit()
                 try:
                     yield
                 finally:

@@ -114,6 +114,10 @@ class Gate:
 
     async def _passed(self, name: str, context: Context, work: Callable[[Principal], Awaitable[Result]]) -> Result:
         """Do `work` for the caller, or end the call with the status that says why not; one log line either way."""
+        with self._drain.at_work():
+            return await self._answered(name, context, work)
+
+    async def _answered(self, name: str, context: Context, work: Callable[[Principal], Awaitable[Result]]) -> Result:
         begin = time.monotonic()
         principal = ""
 
@@ -121,12 +125,12 @@ class Gate:
             _log.info("call", method=name, principal=principal, code=code, seconds=_since(begin), **more)
 
         try:
-            with self._drain.call():
-                caller = principal_of(context.invocation_metadata() or (), unix_socket=_is_unix(context))
-                principal = caller.name
-                check_scope(caller, name)
-                begin_call(context.time_remaining())
-                result = await work(caller)
+            self._drain.admit()
+            caller = principal_of(context.invocation_metadata() or (), unix_socket=_is_unix(context))
+            principal = caller.name
+            check_scope(caller, name)
+            begin_call(context.time_remaining())
+            result = await work(caller)
         except Refused as refused:
             status = statuses.status_of(_with_outcome(name, refused))
             log(statuses.code_name(status), reason=refused.reason.value)
