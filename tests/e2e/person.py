@@ -92,10 +92,19 @@ class Person:
 
     async def close(self, target_id: str) -> None:
         """Close a page, whoever it belongs to; returns once it is gone."""
-        # Chrome 156 says that it closes a page whose document was committed a moment ago, and often does not.
-        async with asyncio.timeout(LIMIT):
+        # Chrome 156 says that it closes a page whose document was committed a moment ago, and often does not. One that
+        # hangs is closed half a second after the last order: each order anew begins that time again.
+        async with asyncio.timeout(2 * LIMIT):
             while target_id in await self.pages():
                 await self.send("Target.closeTarget", targetId=target_id)
+                await self._gone(target_id, seconds=2)
+
+    async def _gone(self, target_id: str, *, seconds: float) -> None:
+        """Return once the page is gone, or after this time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while target_id in await self.pages():  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(0.02)
 
     async def raise_page(self, target_id: str) -> None:
         """Bring a page to the front."""

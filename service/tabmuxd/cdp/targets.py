@@ -14,6 +14,8 @@ _ONLY_PAGES: Final = [{"type": "page"}]
 _ONLY_TABS: Final = [{"type": "tab"}]
 # How long the event of a closed target is waited for before the list is looked at, and looked at again.
 _LOOK_AGAIN_SECONDS: Final = 0.5
+# Chrome 156 closes a page that hangs half a second after the last order: if each look brought another, it would stay.
+_LOOKS_PER_ORDER: Final = 4
 # Ending a session is answered by the browser process alone, so it is quick or nobody is there.
 _DETACH_SECONDS: Final = 2.0
 # How long before a discarded page is gone the one in its place may have been created: here less than a millisecond.
@@ -189,6 +191,7 @@ class Targets:
                 if await self._listed(target_id, deadline):
                     raise
                 return
+            looks = 0
             while not gone.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(_LOOK_AGAIN_SECONDS, deadline - asyncio.get_running_loop().time())):
@@ -196,7 +199,9 @@ class Targets:
                 if not gone.is_set():
                     if not await self._listed(target_id, deadline):
                         return
-                    await self._close_again(target_id, deadline)
+                    looks += 1
+                    if looks % _LOOKS_PER_ORDER == 1:
+                        await self._close_again(target_id, deadline)
         finally:
             if self._closing.get(target_id) is gone:
                 del self._closing[target_id]
