@@ -1,17 +1,22 @@
-"""A running server with its browser, and the chat pages of a module."""
+"""What modules share: pages, one server or browser for all tests of a module, and a person in it."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tabmux.v1.tab_service_pb2 import CloseTabRequest
+from google.protobuf.duration_pb2 import Duration
+from tabmux.v1.tab_service_pb2 import WatchTabsRequest
 
-from tests.cdp.browsers import fresh_profile
+from tests.cdp.browsers import RunningChromium, fresh_profile, running_chromium
 from tests.e2e.displays import running_display
+from tests.e2e.driving import clear_browser, close_all
 from tests.e2e.killing import Mortal
-from tests.e2e.person import person_at
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, running_playground, serving
+from tests.e2e.pages import Pages, running_pages
+from tests.e2e.person import Person, person_at
+from tests.e2e.relay import Relay, relaying
+from tests.e2e.serving import PlaygroundProcess, Server, running_playground, serving
+from tests.e2e.watching import Watching, watching
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +40,78 @@ def state_directory() -> Iterator[Path]:
         yield directory
 
 
-@pytest.fixture
-async def server(state_directory: Path, playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """A server that serves, with a browser of its own connected; both are gone afterwards."""
-    async with serving(state_directory, playground.port) as running:
-        yield running
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Pages]:
+    """Pages to open."""
+    with running_pages() as pages:
+        yield pages
+
+
+# Over a server. A module uses `closed_afterwards`, and says in `server_settings` what is special.
+
+
+@pytest.fixture(scope="module")
+def server_settings() -> str:
+    """TOML of the module's server."""
+    return ""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(playground: PlaygroundProcess, server_settings: str) -> AsyncIterator[Server]:
+    """One server for this module."""
+    with fresh_profile() as directory:
+        (directory / "tabmuxd.toml").write_text(server_settings)
+        async with serving(directory, playground.port) as server:
+            yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def person(server: Server) -> AsyncIterator[Person]:
+    """Somebody else in the server's browser."""
+    async with person_at(server.state_directory / "browsers" / "main") as person:
+        yield person
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def watch(server: Server) -> AsyncIterator[Watching]:
+    """All changes of tabs from now on."""
+    async with watching(server.tabs.WatchTabs(WatchTabsRequest(bookmark_interval=Duration(seconds=1)))) as watch:
+        yield watch
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def closed_afterwards(server: Server) -> AsyncIterator[None]:
+    """No tab is left behind by a test."""
+    yield
+    await close_all(server)
+
+
+# Over somebody's browser: a module has its own `person` in it. A relay may be between it and a server.
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[RunningChromium]:
+    """Somebody's browser, one for this module."""
+    with fresh_profile() as profile, running_chromium(profile) as chromium:
+        yield chromium
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def relay(chromium: RunningChromium) -> AsyncIterator[Relay]:
+    """What is between it and the server."""
+    async with relaying(chromium.uri) as relay:
+        yield relay
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def cleared_afterwards(server: Server, person: Person, relay: Relay) -> AsyncIterator[None]:
+    """Neither a tab nor a page is left behind by a test, nor a command that was sent."""
+    yield
+    await clear_browser(server, person)
+    relay.commands.clear()
+
+
+# Servers that are killed
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -58,9 +130,5 @@ async def mortal(_mortal: Mortal) -> AsyncIterator[Mortal]:
     await _mortal.revive()
     yield _mortal
     await _mortal.revive()
-    for tab in await _mortal.list_tabs():
-        await _mortal.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
     async with person_at(_mortal.state_directory / "browsers" / "main") as person:
-        for target_id in await person.pages():
-            await person.close(target_id)
-    await _mortal.browser_when(lambda browser: browser.tab_counts.foreign_count == 0)
+        await clear_browser(_mortal, person)

@@ -6,8 +6,8 @@ the target of a tab, or `launch`, the record of the browser's process. The first
 
 Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for; `--slow-close
 SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab is made to
-tell; `--lose WORD` ends the connection to the browser right after the first command with this word in its method or
-parameters was carried out, and its answer is lost.
+tell; `--lose FILE` ends the connection to the browser right after the first command with the word of the file in its
+method or parameters was carried out, and its answer is lost; the file is gone then.
 """
 
 from __future__ import annotations
@@ -64,10 +64,15 @@ def crashing(
     commit_wait: float = 0,
     slow_close: float = 0,
     slow_prepare: float = 0,
-    lose: str = "",
+    lose: Path | None = None,
 ) -> tuple[str, ...]:
     """Command of a server that is killed at this moment, or at that in a file; 0 leaves a time as it is."""
-    options = {"--commit-wait": commit_wait, "--slow-close": slow_close, "--slow-prepare": slow_prepare, "--lose": lose}
+    options = {
+        "--commit-wait": commit_wait,
+        "--slow-close": slow_close,
+        "--slow-prepare": slow_prepare,
+        "--lose": lose or "",
+    }
     given = [word for name, value in options.items() if value for word in (name, str(value))]
     return (sys.executable, __file__, f"@{moment}" if isinstance(moment, Path) else moment, *given)
 
@@ -169,10 +174,15 @@ def slow_down_prepare(seconds: float) -> None:
     put_in_place(Page, "prepare_first", preparing)
 
 
-def lose_answer(word: str) -> None:
-    """End the connection once the first command with this word was carried out."""
+def lose_answer(file: Path) -> None:
+    """End the connection once the first command with the word of this file was carried out."""
     call = Connection.call
-    left = [word]
+
+    def is_meant(command: str) -> bool:
+        if not file.exists() or file.read_text() not in command:
+            return False
+        file.unlink()
+        return True
 
     async def calling(
         connection: Connection,
@@ -183,8 +193,7 @@ def lose_answer(word: str) -> None:
         timeout: float,
     ) -> dict[str, Any]:
         result = await call(connection, method, params, session_id=session_id, timeout=timeout)
-        if left and left[0] in f"{method} {params}":
-            left.clear()
+        if is_meant(f"{method} {params}"):
             await connection.close()
             raise ConnectionLost(method, handed_over=True)
         return result
@@ -215,7 +224,7 @@ def run(arguments: Sequence[str]) -> None:
     options.add_argument("--commit-wait", type=float)
     options.add_argument("--slow-close", type=float)
     options.add_argument("--slow-prepare", type=float)
-    options.add_argument("--lose")
+    options.add_argument("--lose", type=Path)
     at = arguments.index("serve")
     given = options.parse_args(arguments[:at])
     arm(given.moment)

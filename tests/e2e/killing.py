@@ -16,10 +16,15 @@ class Mortal(Server):
     def _moment(self) -> Path:
         return self.state_directory / "moment"
 
+    @property
+    def _lost(self) -> Path:
+        return self.state_directory / "lost"
+
     async def revive(self, *, commit_wait: float = 0, slow_close: float = 0) -> None:
-        """A server serves that nothing kills; the times are those of `crashing`."""
+        """A server serves that nothing befalls; the times are those of `crashing`."""
         self._moment.unlink(missing_ok=True)
-        await self.run(*crashing(self._moment, commit_wait=commit_wait, slow_close=slow_close))
+        self._lost.unlink(missing_ok=True)
+        await self.run(*crashing(self._moment, commit_wait=commit_wait, slow_close=slow_close, lose=self._lost))
 
     def begin_mortal(self, moment: str) -> None:
         """Start one that is killed at this moment, without waiting for anything."""
@@ -34,3 +39,7 @@ class Mortal(Server):
         """Return once that has happened."""
         assert await self.ended() == -signal.SIGKILL, self.log()
         self._moment.unlink()
+
+    def lose_answer(self, word: str) -> None:
+        """Once: end its connection to the browser right after a command with this word was carried out."""
+        self._lost.write_text(word)

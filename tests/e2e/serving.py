@@ -113,7 +113,7 @@ class Server:
         """Start `command` (by default tabmuxd itself) with the flags of a server; it serves, its browser connected."""
         self.begin(*command)
         serving = asyncio.ensure_future(self._await_serving())
-        ended = asyncio.ensure_future(self.ended(seconds=2 * LIMIT))
+        ended = asyncio.ensure_future(self.ended(seconds=4 * LIMIT))
         try:
             await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not serving.done():
@@ -218,7 +218,7 @@ class Server:
         return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
 
     async def _await_serving(self) -> None:
-        await self.tabs.GetServerInfo(GetServerInfoRequest(), wait_for_ready=True, timeout=LIMIT)
+        await self.tabs.GetServerInfo(GetServerInfoRequest(), wait_for_ready=True, timeout=2 * LIMIT)
         await self.browser_when(lambda browser: browser.state == Browser.STATE_ACTIVE)
 
     # Its calls

@@ -54,13 +54,6 @@ CUT_EVERY = 25
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest.fixture(scope="module")
 def chromium() -> Iterator[RunningChromium]:
     """One Chromium for this module, which discards the tabs at `DISCARDED` when a page is opened at `DISCARD`."""
     with fresh_profile() as extension, fresh_profile() as profile:

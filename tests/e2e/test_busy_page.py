@@ -5,7 +5,12 @@ from tabmux.v1.tab_service_pb2 import CreateTabRequest, NavigateTabRequest
 
 from tests.e2e.serving import BROWSER, LIMIT, Server
 
-pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.slow,
+    pytest.mark.timeout(90),
+]
 
 BUSY = "data:text/html,<script>setTimeout(()=>{let%20start=Date.now();while(Date.now()-start<14000);},300)</script>"
 

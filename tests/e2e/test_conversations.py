@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.tab_service_pb2 import CloseTabRequest, GetTabRequest, ListTabsRequest, NavigateTabRequest
+from tabmux.v1.tab_service_pb2 import CloseTabRequest, GetTabRequest, NavigateTabRequest
 from tabmux.v1.web_ai_service_pb2 import (
     CancelTurnRequest,
     CreateSessionRequest,
@@ -29,10 +27,9 @@ from tabmux.v1.web_ai_service_pb2 import (
 )
 from tabmuxd.playground.answers import answer_to
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.person import Person, person_at
+from tests.e2e.person import Person
 from tests.e2e.refusals import reason, refusal
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, ended, serving
+from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, ended
 from tests.e2e.watching import Watching, watching
 
 PROVIDERS = ("playground-textarea", "playground-editor", "playground-shadow")
@@ -43,29 +40,12 @@ LONG = "{{plain=1 seconds=60 think=0.05}}"
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 @dataclass(frozen=True)

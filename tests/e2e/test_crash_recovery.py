@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tabmux.v1.event_pb2 import ChangeCause
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.tab_service_pb2 import CreateTabRequest
 
+from tests.e2e.driving import opened
 from tests.e2e.killing import Mortal
 from tests.e2e.person import person_at
-from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server
+from tests.e2e.serving import PlaygroundProcess
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -17,12 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(90),
 ]
-
-
-async def opened(server: Server, uri: str, *, pinned: bool) -> Tab:
-    """A tab at this address."""
-    request = CreateTabRequest(parent=BROWSER, uri=uri, pinned=pinned)
-    return (await server.tabs.CreateTab(request, timeout=2 * LIMIT)).tab
 
 
 @pytest.mark.parametrize("moment", ["created:after", "back:before"])

@@ -6,7 +6,7 @@ Every DevTools command that the server sends is written down by a relay.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 
 import pytest
@@ -20,7 +20,6 @@ from tabmux.v1.tab_service_pb2 import (
     CloseTabRequest,
     CloseTabsRequest,
     CreateTabRequest,
-    GetTabRequest,
     ListTabsRequest,
     NavigateTabRequest,
     RecoverTabRequest,
@@ -28,48 +27,30 @@ from tabmux.v1.tab_service_pb2 import (
     WatchTabsRequest,
 )
 
-from tests.cdp.browsers import RunningChromium, fresh_profile, running_chromium
-from tests.e2e.pages import Pages, running_pages
+from tests.cdp.browsers import RunningChromium, fresh_profile
+from tests.e2e.driving import got, opened
+from tests.e2e.pages import Pages
 from tests.e2e.person import Person, person_at
 from tests.e2e.refusals import reason, refusal
-from tests.e2e.relay import Relay, relaying
+from tests.e2e.relay import Relay
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
 from tests.e2e.watching import watching
 
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("cleared_afterwards"),
+]
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[RunningChromium]:
-    """Somebody's browser."""
-    with fresh_profile() as profile, running_chromium(profile) as chromium:
-        yield chromium
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def relay(chromium: RunningChromium) -> AsyncIterator[Relay]:
-    """What the server sends to it."""
-    async with relaying(chromium.uri) as relay:
-        yield relay
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess, relay: Relay) -> AsyncIterator[Server]:
-    """One server for this module, attached to that browser."""
-    with fresh_profile() as directory:
-        (directory / "tabmuxd.toml").write_text(f'[browsers.main]\naddress = "{relay.uri}"\nmax_tab_count = 3\n')
-        async with serving(directory, playground.port) as server:
-            yield server
+def server_settings(relay: Relay) -> str:
+    """Attached to somebody's browser, through the relay."""
+    return f'[browsers.main]\naddress = "{relay.uri}"\nmax_tab_count = 3\n'
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -79,30 +60,9 @@ async def person(chromium: RunningChromium) -> AsyncIterator[Person]:
         yield person
 
 
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server, person: Person, relay: Relay) -> AsyncIterator[None]:
-    yield
-    for tab in await server.list_tabs():
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-    for target_id in await person.pages():
-        await person.close(target_id)
-    await server.browser_when(lambda browser: browser.tab_counts.foreign_count == 0)
-    relay.commands.clear()
-
-
-async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
-    """A tab at this address."""
-    return (await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)).tab
-
-
 async def adopted(server: Server, **fields: Fields) -> Tab:
     """The tab that AdoptTab gives."""
     return (await server.tabs.AdoptTab(AdoptTabRequest(**fields), timeout=2 * LIMIT)).tab
-
-
-async def got(server: Server, tab: Tab) -> Tab:
-    """The tab as it stands."""
-    return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
 
 
 async def foreign(server: Server) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,15 @@ from tabmux.v1.browser_pb2 import Browser
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     ActivateTabRequest,
-    CloseTabRequest,
     CloseTabsOutcome,
     CloseTabsRequest,
-    CreateTabRequest,
-    ListTabsRequest,
     WatchTabsRequest,
 )
 
 from tests.cdp.browsers import fresh_profile, group_members, running_chromium, until
 from tests.e2e.displays import with_windows
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.driving import closed, opened
+from tests.e2e.pages import Pages
 from tests.e2e.person import person_at
 from tests.e2e.refusals import reason
 from tests.e2e.serving import LIMIT, Server, browser_leaders, serving
@@ -33,14 +31,8 @@ pytestmark = [
     pytest.mark.chromium,
     pytest.mark.headed,
     pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
 ]
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -51,27 +43,9 @@ async def server(display: str) -> AsyncIterator[Server]:
             yield server
 
 
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
 def profile_of(server: Server) -> Path:
     """Profile directory of the browser that the server launched."""
     return server.state_directory / "browsers" / "main"
-
-
-async def opened(server: Server, uri: str = "", *, activate: bool = False) -> Tab:
-    """A tab of ours."""
-    request = CreateTabRequest(uri=uri, activate=activate)
-    return (await server.tabs.CreateTab(request, timeout=2 * LIMIT)).tab
-
-
-async def closed(server: Server, tab: Tab) -> Tab:
-    """The tab after CloseTab."""
-    return (await server.tabs.CloseTab(CloseTabRequest(name=tab.name), timeout=LIMIT)).tab
 
 
 async def activated(server: Server, tab: Tab) -> Tab:

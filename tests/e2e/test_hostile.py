@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -29,11 +29,9 @@ from tabmux.v1.tab_service_pb2 import (
     CreateTabRequest,
     GetServerInfoRequest,
     GetTabRequest,
-    ListLeasesRequest,
     ListTabsRequest,
     NavigateTabRequest,
     Navigation,
-    ReleaseLeaseRequest,
     UpdateTabRequest,
     WatchTabsRequest,
 )
@@ -48,7 +46,8 @@ from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 
 from tests.cdp.browsers import fresh_profile
 from tests.e2e.crashing_server import crashing
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.driving import close_all, opened
+from tests.e2e.pages import Pages
 from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
 from tests.e2e.watching import watching
@@ -68,38 +67,14 @@ BARE_CODES = {"UNIMPLEMENTED", "RESOURCE_EXHAUSTED"}
 HARMLESS = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION", "PERMISSION_DENIED", "ABORTED"} | BARE_CODES
 
 
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")
 async def _unharmed(server: Server) -> AsyncIterator[None]:
     """Afterwards the server serves, and nothing in it went wrong."""
     yield
     await server.tabs.GetServerInfo(GetServerInfoRequest(), timeout=LIMIT)
-    for lease in (await server.tabs.ListLeases(ListLeasesRequest(), timeout=LIMIT)).leases:
-        if not lease.session:
-            await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=lease.name), timeout=LIMIT)
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
+    await close_all(server)
     for trouble in ("incident", "task failed", "Traceback", "never awaited"):
         assert [line for line in server.log().splitlines() if trouble in line] == []
-
-
-async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
-    """A tab at this address."""
-    return (await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)).tab
 
 
 # Requests

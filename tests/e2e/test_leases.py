@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
 import grpc.aio
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import ChangeCause, Event, EventKind, WatchProgress
 from tabmux.v1.lease_pb2 import Lease, LeaseTerms
@@ -25,7 +23,6 @@ from tabmux.v1.tab_service_pb2 import (
     CreateTabResponse,
     GetTabRequest,
     ListLeasesRequest,
-    ListTabsRequest,
     NavigateTabRequest,
     ReleaseLeaseRequest,
     RenewLeaseRequest,
@@ -40,11 +37,10 @@ from tabmux.v1.web_ai_service_pb2 import (
     SendPromptRequest,
 )
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.pages import Pages
 from tests.e2e.person import person_at
 from tests.e2e.refusals import advice, reason, refusal
-from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
+from tests.e2e.serving import BROWSER, LIMIT, Server
 from tests.e2e.watching import watching
 
 QUICK = Duration(seconds=1)
@@ -53,7 +49,12 @@ CLIENT = ChangeCause.CHANGE_CAUSE_CLIENT
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 class Caller:
@@ -95,21 +96,6 @@ class Caller:
         return {name: await reason(getattr(self.tabs, name)(call, timeout=LIMIT)) for name, call in calls.items()}
 
 
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
 @pytest.fixture
 def person(server: Server) -> Caller:
     """`local`, with every scope."""
@@ -126,16 +112,6 @@ def a(server: Server) -> Caller:
 def b(server: Server) -> Caller:
     """`local/b`."""
     return Caller(server.channel("b"))
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for lease in (await server.tabs.ListLeases(ListLeasesRequest(), timeout=LIMIT)).leases:
-        if not lease.session:
-            await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=lease.name), timeout=LIMIT)
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
 
 
 def each(reason: str) -> dict[str, str]:

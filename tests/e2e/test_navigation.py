@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import Event
 from tabmux.v1.tab_pb2 import Dialog, Tab
 from tabmux.v1.tab_service_pb2 import (
     CloseTabRequest,
     CreateTabRequest,
-    CreateTabResponse,
-    GetTabRequest,
-    ListTabsRequest,
     LoadMilestone,
     NavigateTabRequest,
     NavigateTabResponse,
@@ -26,11 +21,11 @@ from tabmux.v1.tab_service_pb2 import (
     WatchTabsRequest,
 )
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.pages import Pages, running_pages
-from tests.e2e.person import Person, person_at
+from tests.e2e.driving import got, opened
+from tests.e2e.pages import Pages
+from tests.e2e.person import Person
 from tests.e2e.refusals import advice, reason, refusal
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
+from tests.e2e.serving import LIMIT, Server
 from tests.e2e.watching import Watching, watching
 
 LOADED = LoadMilestone.LOAD_MILESTONE_LOADED
@@ -41,47 +36,12 @@ QUICK = Duration(seconds=1)
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to go to."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
-async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
-    """A tab at this address."""
-    answer: CreateTabResponse = await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)
-    return answer.tab
-
-
-async def got(server: Server, tab: Tab) -> Tab:
-    """The tab as it stands."""
-    return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 async def went(server: Server, tab: Tab, uri: str, **fields: Fields) -> NavigateTabResponse:

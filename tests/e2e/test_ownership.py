@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeAlias
 
 import grpc.aio
 import pytest
-import pytest_asyncio
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     ActivateTabRequest,
@@ -29,15 +27,19 @@ from tabmux.v1.web_ai_service_pb2 import (
 )
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.pages import Pages
 from tests.e2e.refusals import advice, reason, refusal
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
+from tests.e2e.serving import LIMIT, Server
 
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 class Caller:
@@ -67,21 +69,6 @@ class Caller:
         }
 
 
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
 @pytest.fixture
 def person(server: Server) -> Caller:
     """`local`, with every scope."""
@@ -98,13 +85,6 @@ def a(server: Server) -> Caller:
 def b(server: Server) -> Caller:
     """`local/b`."""
     return Caller(server.channel("b"))
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
 
 
 async def test_principals(person: Caller, a: Caller) -> None:

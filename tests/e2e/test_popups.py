@@ -2,87 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
 
 import pytest
-import pytest_asyncio
-from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import ChangeCause, EventKind
 from tabmux.v1.tab_pb2 import Dialog, Tab
 from tabmux.v1.tab_service_pb2 import (
-    CloseTabRequest,
     CreateTabRequest,
-    GetTabRequest,
     ListTabsRequest,
     NavigateTabRequest,
     UpdateTabRequest,
-    WatchTabsRequest,
 )
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.pages import Pages, running_pages
-from tests.e2e.person import Person, person_at
+from tests.e2e.driving import closed, got, opened
+from tests.e2e.pages import Pages
+from tests.e2e.person import Person
 from tests.e2e.refusals import reason
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
-from tests.e2e.watching import Watching, watching
+from tests.e2e.serving import LIMIT, Server
+from tests.e2e.watching import Watching
 
-Fields: TypeAlias = Any
-"""Fields of a request, by name."""
-
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module; two tabs are its limit."""
-    with fresh_profile() as directory:
-        (directory / "tabmuxd.toml").write_text("[browsers.main]\nmax_tab_count = 2\n")
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def watch(server: Server) -> AsyncIterator[Watching]:
-    """All changes of tabs from now on."""
-    async with watching(server.tabs.WatchTabs(WatchTabsRequest(bookmark_interval=Duration(seconds=1)))) as watch:
-        yield watch
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in await server.list_tabs():
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
-async def opened(server: Server, uri: str, **fields: Fields) -> Tab:
-    """A tab at this address."""
-    return (await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)).tab
-
-
-async def got(server: Server, name: str) -> Tab:
-    """The tab as it stands."""
-    return (await server.tabs.GetTab(GetTabRequest(name=name), timeout=LIMIT)).tab
-
-
-async def closed(server: Server, tab: Tab) -> Tab:
-    """The tab after CloseTab."""
-    return (await server.tabs.CloseTab(CloseTabRequest(name=tab.name), timeout=LIMIT)).tab
+def server_settings() -> str:
+    """Two tabs are the limit."""
+    return "[browsers.main]\nmax_tab_count = 2\n"
 
 
 async def run(person: Person, target_id: str, script: str) -> None:
@@ -170,7 +120,7 @@ async def test_opener_closed(server: Server, person: Person, pages: Pages, watch
     popup = await shown(watch, opener, title="popup")
     await closed(server, opener)
     assert await server.page_targets() == {popup.target_id: popup.uri}
-    assert (await got(server, popup.name)).opener == opener.name
+    assert (await got(server, popup)).opener == opener.name
     assert (await closed(server, popup)).close_cause == Tab.CLOSE_CAUSE_CLIENT
 
 
@@ -219,7 +169,7 @@ async def test_dialog_policy(server: Server, person: Person, pages: Pages, watch
     popup = await shown(watch, opener, title="popup")
     assert popup.dialog_policy == Tab.DIALOG_POLICY_ACCEPT
     assert await person.evaluate(await person.attach(popup.target_id), "confirm('?')") is True
-    assert not (await got(server, popup.name)).HasField("dialog")
+    assert not (await got(server, popup)).HasField("dialog")
 
 
 async def test_server_was_away(server: Server, person: Person, pages: Pages) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,27 +17,13 @@ from tabmuxd.resources.orders import LeaseOrder, TabOrder, TabsOrder
 from tabmuxd.resources.tab import CloseCause, LoadMilestone, Strategy, Tab, TabState
 from tabmuxd.tabs.page import Page
 
-from tests.cdp.browsers import RunningChromium, fresh_profile, running_chromium
+from tests.cdp.browsers import RunningChromium, fresh_profile
 from tests.e2e.in_process import PERSON, World, world_at
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.pages import Pages
 from tests.e2e.person import Person, person_at
 from tests.e2e.serving import LIMIT
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[RunningChromium]:
-    """One Chromium for this module."""
-    with fresh_profile() as profile, running_chromium(profile) as running:
-        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")

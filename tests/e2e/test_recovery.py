@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeAlias
 
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import ChangeCause, Event
 from tabmux.v1.tab_pb2 import Tab, TabHealth
 from tabmux.v1.tab_service_pb2 import (
     CheckTabHealthRequest,
     CloseTabRequest,
-    CreateTabRequest,
-    ListTabsRequest,
     NavigateTabRequest,
     RecoverTabRequest,
     RecoverTabResponse,
@@ -24,53 +20,24 @@ from tabmux.v1.tab_service_pb2 import (
 )
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 
-from tests.cdp.browsers import fresh_profile
-from tests.e2e.pages import Pages, running_pages
-from tests.e2e.person import Person, person_at
+from tests.e2e.driving import of, opened
+from tests.e2e.pages import Pages
+from tests.e2e.person import Person
 from tests.e2e.refusals import reason, refusal
-from tests.e2e.serving import LIMIT, PlaygroundProcess, Server, serving
+from tests.e2e.serving import LIMIT, Server
 from tests.e2e.watching import Watching, watching
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
 SOON, PATIENT = Duration(nanos=300_000_000), Duration(seconds=10)
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
-async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
-    """A tab at this address."""
-    return (await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)).tab
 
 
 async def recovered(server: Server, tab: Tab) -> RecoverTabResponse:
@@ -87,11 +54,6 @@ async def looked_at(server: Server, tab: Tab, timeout: Duration | None = None) -
 def all_tabs(server: Server) -> Any:  # noqa: ANN401 - a context manager
     """A watch of all tabs."""
     return watching(server.tabs.WatchTabs(WatchTabsRequest(bookmark_interval=Duration(seconds=1))))
-
-
-def of(tab: Tab, state: Tab.State.ValueType) -> Callable[[Event], bool]:
-    """Whether an event shows this tab in this state."""
-    return lambda event: event.tab.name == tab.name and event.tab.state == state
 
 
 async def crash(server: Server, person: Person, tab: Tab) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -19,7 +19,6 @@ from tabmux.v1.tab_service_pb2 import (
     CloseTabsResponse,
     CreateTabRequest,
     CreateTabResponse,
-    GetTabRequest,
     ListTabsRequest,
     NavigateTabRequest,
     UpdateTabRequest,
@@ -30,7 +29,8 @@ from tabmux.v1.web_ai_service_pb2 import CancelTurnRequest
 
 from tests.cdp.browsers import fresh_profile
 from tests.e2e.conversing import Conversation, end_of
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.driving import close_all, got
+from tests.e2e.pages import Pages
 from tests.e2e.person import Person, person_at
 from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
@@ -40,54 +40,30 @@ Fields: TypeAlias = Any
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
-SETTINGS = """
+OUTCOME = CloseTabsOutcome
+
+
+@pytest.fixture(scope="module")
+def server_settings() -> str:
+    """Three tabs are the limit, and nobody's tab is taken."""
+    return """
 [browsers.main]
 max_tab_count = 3
 reclaim_after = "never"
 idle_timeout = "10m"
 """
-OUTCOME = CloseTabsOutcome
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        (directory / "tabmuxd.toml").write_text(SETTINGS)
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")
 async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
     yield
-    await server.tabs.CloseTabs(CloseTabsRequest(all=True, any_owner=True), timeout=LIMIT)
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
+    await server.tabs.CloseTabs(CloseTabsRequest(all=True, any_owner=True), timeout=LIMIT)  # pooled ones too
+    await close_all(server)
 
 
 async def created(server: Server, uri: str = "", **fields: Fields) -> CreateTabResponse:
     """The answer to CreateTab."""
     return await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)
-
-
-async def got(server: Server, tab: Tab) -> Tab:
-    """The tab as it stands."""
-    return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
 
 
 async def given_back(server: Server, tab: Tab, **fields: Fields) -> Tab:

@@ -1,12 +1,14 @@
 """What the end-to-end tests stand on."""
 
+from pathlib import Path
+
 import pytest
 from tabmux.v1.tab_service_pb2 import CreateTabRequest, ListTabsRequest
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 
-from tests.e2e.serving import BROWSER, LIMIT, Server, browser_leaders
+from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, browser_leaders, serving
 
-pytestmark = pytest.mark.chromium
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium]
 
 
 async def test_named_program_owns_its_tab(server: Server) -> None:
@@ -19,8 +21,9 @@ async def test_named_program_owns_its_tab(server: Server) -> None:
     assert list(await server.page_targets()) == [created.tab.target_id]
 
 
-async def test_orderly_end_leaves_no_browser(server: Server) -> None:
+async def test_orderly_end_leaves_no_browser(state_directory: Path, playground: PlaygroundProcess) -> None:
     """A server that was asked to end has ended its LAUNCHED browser, and says 0 (PRO-01, O-156)."""
-    assert browser_leaders(server.state_directory) == [server.browser_pid]
-    assert await server.terminate() == 0
-    assert browser_leaders(server.state_directory) == []
+    async with serving(state_directory, playground.port) as server:
+        assert browser_leaders(state_directory) == [server.browser_pid]
+        assert await server.terminate() == 0
+        assert browser_leaders(state_directory) == []

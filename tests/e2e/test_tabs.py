@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeAlias
 
 import grpc.aio
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.statuses import error_of_call
-from tabmux.v1.event_pb2 import ChangeCause, Event, EventKind
+from tabmux.v1.event_pb2 import ChangeCause, EventKind
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     ActivateTabRequest,
     CloseTabRequest,
     CreateTabRequest,
-    CreateTabResponse,
     GetTabRequest,
     ListTabsRequest,
     LoadMilestone,
@@ -29,7 +26,8 @@ from tabmux.v1.tab_service_pb2 import (
 )
 
 from tests.cdp.browsers import fresh_profile, running_chromium
-from tests.e2e.pages import Pages, running_pages
+from tests.e2e.driving import closed, got, of, opened
+from tests.e2e.pages import Pages
 from tests.e2e.person import Person, person_at
 from tests.e2e.refusals import advice, reason, refusal
 from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
@@ -41,57 +39,12 @@ PARSED = LoadMilestone.LOAD_MILESTONE_DOM_CONTENT_LOADED
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    """Pages to open."""
-    with running_pages() as pages:
-        yield pages
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def person(server: Server) -> AsyncIterator[Person]:
-    """Somebody else in the server's browser."""
-    async with person_at(server.state_directory / "browsers" / "main") as person:
-        yield person
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
-async def opened(server: Server, uri: str = "", **fields: Fields) -> Tab:
-    """A tab at this address."""
-    answer: CreateTabResponse = await server.tabs.CreateTab(CreateTabRequest(uri=uri, **fields), timeout=2 * LIMIT)
-    return answer.tab
-
-
-async def got(server: Server, tab: Tab) -> Tab:
-    """The tab as it stands."""
-    return (await server.tabs.GetTab(GetTabRequest(name=tab.name), timeout=LIMIT)).tab
-
-
-async def closed(server: Server, tab: Tab, *, force: bool = False) -> Tab:
-    """The tab after CloseTab."""
-    return (await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=force), timeout=LIMIT)).tab
-
-
-def of(tab: Tab, state: Tab.State.ValueType) -> Callable[[Event], bool]:
-    """Whether an event shows this tab in this state."""
-    return lambda event: event.tab.name == tab.name and event.tab.state == state
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(90),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 # Opening

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 
 import pytest
-import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.event_pb2 import Event, EventKind, WatchProgress
 from tabmux.v1.session_pb2 import Turn
@@ -29,6 +27,7 @@ from tabmux.v1.web_ai_service_pb2 import (
 )
 
 from tests.cdp.browsers import fresh_profile
+from tests.e2e.driving import opened
 from tests.e2e.refusals import reason, refusal
 from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, serving
 from tests.e2e.watching import watching
@@ -40,27 +39,12 @@ CUTS = 20
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(120)]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess) -> AsyncIterator[Server]:
-    """One server for this module."""
-    with fresh_profile() as directory:
-        async with serving(directory, playground.port) as server:
-            yield server
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _closed_afterwards(server: Server) -> AsyncIterator[None]:
-    yield
-    for tab in (await server.tabs.ListTabs(ListTabsRequest(), timeout=LIMIT)).tabs:
-        await server.tabs.CloseTab(CloseTabRequest(name=tab.name, force=True), timeout=LIMIT)
-
-
-async def opened(server: Server, **fields: Fields) -> Tab:
-    """A blank tab."""
-    return (await server.tabs.CreateTab(CreateTabRequest(**fields), timeout=2 * LIMIT)).tab
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.chromium,
+    pytest.mark.timeout(120),
+    pytest.mark.usefixtures("closed_afterwards"),
+]
 
 
 async def labelled(server: Server, tab: Tab, value: str) -> Tab:
