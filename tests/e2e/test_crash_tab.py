@@ -270,11 +270,11 @@ async def watching_all(server: Server) -> AsyncGenerator[Watching, None]:
 
 
 async def end_of_stream(stream: Stream) -> str:
-    """Reason that a stream ends with, whose first reply has been read."""
+    """Reason that a stream ends with, whose first reply has been read; its status where it has none."""
     try:
         async with asyncio.timeout(2 * LIMIT):
             while await stream.read() is not grpc.aio.EOF:
                 pass
     except grpc.aio.AioRpcError as error:
-        return error_of_call(error).reason
-    return ""
+        return error_of_call(error).reason or f"{error.code()}: {error.details()}"
+    return "OK"
