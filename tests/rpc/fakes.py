@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -239,12 +239,15 @@ class FakeEvents:
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     progress: Progress = field(default_factory=lambda: Progress(HISTORY, 9))
     open_count: int = 0
+    first: Callable[[], object] = bool
+    """Called just before the first reply."""
 
     async def watch(
         self, start: WatchStart, wanted: WatchFilter, *, bookmark_interval: timedelta
     ) -> AsyncGenerator[bytes, None]:
         self.open_count += 1
         try:
+            self.first()
             for reply in self.replies:
                 yield reply
             await self.below.asked("watch", start, wanted, bookmark_interval)

@@ -93,6 +93,28 @@ async def test_drain_ends_streams(served: Served) -> None:
     await draining
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_drain_meets_the_first_reply(served: Served, turns: int) -> None:
+    """A watch whose first reply is just being written when draining begins ends with DRAINING too (PRO-01).
+
+    `turns`: of the loop, after which draining begins.
+    """
+    served.events.replies = [FIRST.SerializeToString()]
+    served.below.gate = asyncio.Event()
+    draining: list[asyncio.Task[None]] = []
+
+    def begin_after(count: int) -> None:
+        if count:
+            asyncio.get_running_loop().call_soon(begin_after, count - 1)
+        else:
+            draining.append(asyncio.create_task(served.server.drain()))
+
+    served.events.first = lambda: begin_after(turns)
+    watch = served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+    assert await refusal(watch) == ("UNAVAILABLE", "DRAINING", {})
+    await asyncio.gather(*draining)
+
+
 async def test_drain_answers_waits(served: Served) -> None:
     """When draining begins, WaitTurn answers at once with the turn as it is."""
     served.below.gate = asyncio.Event()

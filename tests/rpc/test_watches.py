@@ -149,7 +149,14 @@ async def test_stalled() -> None:
 
 
 class DeadClient:
-    """The context of a call whose client goes away while a reply is being written."""
+    """The context of a call whose client goes away while something is being written: the metadata, or a reply."""
+
+    def __init__(self, meanwhile: str) -> None:
+        self._meanwhile = meanwhile
+
+    async def send_initial_metadata(self, metadata: object) -> None:
+        if self._meanwhile == "metadata":
+            raise grpc.aio.InternalError("the batch failed")
 
     async def write(self, message: object) -> None:
         raise grpc.aio.InternalError("the batch failed")
@@ -168,6 +175,7 @@ class SlowClient(DeadClient):
     """The context of a call whose status takes its time to leave."""
 
     def __init__(self) -> None:
+        super().__init__(meanwhile="")
         self.told, self.left = asyncio.Event(), asyncio.Event()
 
     async def write(self, message: object) -> None:
@@ -200,11 +208,12 @@ async def test_at_work_until_told() -> None:
     await drain.idle()
 
 
-async def test_client_dies() -> None:
-    """A client that dies while a reply is being written is a call that was cancelled, no fault of the server's."""
+@pytest.mark.parametrize("meanwhile", ["metadata", "reply"])
+async def test_client_dies(meanwhile: str) -> None:
+    """A client that dies while something is being written is a call that was cancelled, no fault of the server's."""
     events = FakeEvents(Below(), [FIRST.SerializeToString()])
     handler = watch_handler(events, Drain())
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await handler.unary_stream(tab_pb.WatchTabsRequest(), DeadClient())
+        await handler.unary_stream(tab_pb.WatchTabsRequest(), DeadClient(meanwhile))
     assert [(entry["event"], entry["code"]) for entry in logs] == [("call", "CANCELLED")]
     assert events.open_count == 0

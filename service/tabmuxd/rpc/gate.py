@@ -89,6 +89,9 @@ class Gate:
     def _stream(self, name: str, behaviour: Stream) -> Callable[[Message, Context], Awaitable[None]]:
         async def handle(request: Message, context: Context) -> None:
             async def work(caller: Principal) -> None:
+                # grpcio 1.85 sends it with the first reply else, and a call whose first write was cut short by draining
+                # cannot be ended with a status any more.
+                await _sent(context.send_initial_metadata(()))
                 async with self._drain.ended_by_drain(), aclosing(behaviour(request, caller)) as parts:
                     await self._write_all(parts, context)
 
@@ -100,12 +103,12 @@ class Gate:
         last_reply = b""
         async for part in parts:
             if not isinstance(part, bytes):
-                await _write(part, context)
+                await _sent(context.write(part))
                 continue
             limit = asyncio.timeout(self._write_timeout.total_seconds())
             try:
                 async with limit:
-                    await _write(part, context)
+                    await _sent(context.write(part))
             except TimeoutError:
                 if limit.expired():
                     raise stalled(last_reply) from None
@@ -151,11 +154,11 @@ class Gate:
         return await context.abort_with_status(statuses.grpc_status(status))
 
 
-async def _write(part: Part, context: Context) -> None:
+async def _sent(sending: Awaitable[None]) -> None:
     try:
-        await context.write(part)
+        await sending
     except grpc.aio.InternalError as error:
-        # grpcio 1.85: the client went away while the write was under way, and the call is about to be cancelled.
+        # grpcio 1.85: the client went away meanwhile, and the call is about to be cancelled.
         raise asyncio.CancelledError from error
 
 
