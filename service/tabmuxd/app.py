@@ -19,14 +19,14 @@ from tabmuxd.clock import steady_clock
 from tabmuxd.events.log import Log
 from tabmuxd.jobs.schedule import Job, Schedule
 from tabmuxd.playground import Playground
-from tabmuxd.resources.browser import BrowserLimits, Ownership
+from tabmuxd.resources.browser import BrowserLimits, BrowserOptions, Ownership
 from tabmuxd.resources.names import browser_name
 from tabmuxd.rpc.domain import LogEvents, ServerInfo
 from tabmuxd.rpc.server import RpcServer
 from tabmuxd.settings import BrowserSettings, Settings
 from tabmuxd.state_directory import StateDirectory
 from tabmuxd.tabs.endings import ServedHook
-from tabmuxd.tabs.host import BrowserHost, HostOptions
+from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
@@ -128,7 +128,7 @@ def period_of_tidying(settings: Settings) -> timedelta:
 
 
 def _host(browser: BrowserSettings, source: BrowserSource, log: Log, tasks: Tasks, served: ServedHook) -> BrowserHost:
-    options = HostOptions(
+    options = BrowserOptions(
         name=browser_name(browser.id),
         ownership=Ownership.ATTACHED if browser.address else Ownership.LAUNCHED,
         limits=BrowserLimits(

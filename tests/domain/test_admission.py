@@ -15,13 +15,13 @@ from typing import cast
 import pytest
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
+from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserOptions, BrowserState, Ownership
 from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.orders import OpenedTab, TabOrder
 from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.clearing import Clearing
-from tabmuxd.tabs.host import BrowserHost, HostOptions
+from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.room import MAX_WAITING
@@ -39,8 +39,8 @@ class FullBrowser:
 
     name: str = "browsers/main"
     targets: object | None = "there"
-    options: HostOptions = field(
-        default=HostOptions("browsers/main", Ownership.LAUNCHED, BrowserLimits(max_tab_count=1)),
+    options: BrowserOptions = field(
+        default=BrowserOptions("browsers/main", Ownership.LAUNCHED, BrowserLimits(max_tab_count=1)),
     )
 
     def connected(self) -> object:

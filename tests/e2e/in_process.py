@@ -13,11 +13,11 @@ from typing import Final
 
 from tabmuxd.cdp.link import AttachedSource
 from tabmuxd.events.log import Log
-from tabmuxd.resources.browser import BrowserLimits, Ownership
+from tabmuxd.resources.browser import BrowserLimits, BrowserOptions, Ownership
 from tabmuxd.resources.orders import TabOrder
 from tabmuxd.resources.principal import Principal, Scope
 from tabmuxd.resources.tab import LoadMilestone, Tab, TabState
-from tabmuxd.tabs.host import BrowserHost, HostOptions
+from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
@@ -79,7 +79,7 @@ async def world_at(directory: Path, uri: str, *, limits: BrowserLimits | None = 
     """All parts over the browser at this address, connected; its tabs stay when it is left."""
     clock = Clock()
     async with Log(directory / "t.sqlite3", clock=clock) as log, Tasks() as tasks:
-        options = HostOptions(BROWSER, Ownership.ATTACHED, limits or BrowserLimits(max_tab_count=500))
+        options = BrowserOptions(BROWSER, Ownership.ATTACHED, limits or BrowserLimits(max_tab_count=500))
         source, served = AttachedSource(uri), lost_tab_hook(Feeds())
         host = BrowserHost(options, source, log, tasks, served, random=secrets.token_bytes)
         tabs = Tabs(Hosts([host]), log, tasks, secrets.token_bytes, clock)

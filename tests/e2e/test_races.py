@@ -61,14 +61,14 @@ class Gate:
 
 def held_up(world: World, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A gate behind which it is told that a target is gone, once it is."""
-    gate, close_target = Gate(), world.host.close_target
+    gate, close_target = Gate(), world.host._closing.close_target
 
     async def closing(target_id: str) -> None:
         await close_target(target_id)
         if not gate.opened.is_set() and not gate.reached.is_set():
             await gate.passed()
 
-    monkeypatch.setattr(world.host, "close_target", closing)
+    monkeypatch.setattr(world.host._closing, "close_target", closing)
     return gate
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 
@@ -31,6 +31,15 @@ class BrowserLimits:
     idle_timeout: timedelta | None = timedelta(minutes=30)
     pool_timeout: timedelta | None = timedelta(minutes=30)
     reclaim_after: timedelta | None = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserOptions:
+    """What the configuration says of one browser."""
+
+    name: str
+    ownership: Ownership
+    limits: BrowserLimits = field(default_factory=BrowserLimits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,13 @@ class Dialogs:
         self._tasks.spawn(self._answer(page, dialog, accept=accept), f"answer {page.tab}")
         return True
 
+    def seen_again(self, page: Page) -> None:
+        """A session of our own is attached again: a dialog that it does not see is there no more."""
+        row = self._log.live.tab(page.tab)
+        if row is not None and row.dialog is not None and page.dialog is None:
+            # Chrome dismisses a dialog when the one who saw it goes away.
+            self.changed(page, None)
+
     async def _once_recorded(self, page: Page, dialog: OpenedDialog) -> None:
         """As `changed`, for a popup whose row is being written."""
         if await self._log.change(lambda changes: changes.tab(page.tab)):

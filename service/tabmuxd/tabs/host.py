@@ -5,42 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
 from weakref import WeakSet
 
 import structlog
 
 from tabmuxd.cdp.connection import Connection
-from tabmuxd.cdp.errors import CallTimeout, CdpError, TargetGone
+from tabmuxd.cdp.errors import CdpError
 from tabmuxd.cdp.link import BrowserIdentity, BrowserLink, BrowserSource
 from tabmuxd.cdp.targets import TargetInfo, Targets
-from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
-from tabmuxd.resources.errors import Refused, cut
+from tabmuxd.resources.browser import BrowserOptions, Ownership
+from tabmuxd.resources.errors import cut
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.names import RandomBytes, new_id, tab_name
+from tabmuxd.resources.names import RandomBytes
 from tabmuxd.resources.tab import CloseCause, Tab, TabState
-from tabmuxd.tabs import endings, faults, popups, rules
-from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES, marker_address
+from tabmuxd.tabs import faults, reconciling, rules
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES
+from tabmuxd.tabs.binding import Binding
+from tabmuxd.tabs.closing import Closing
 from tabmuxd.tabs.dialogs import Dialogs
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.noting import Notes
 from tabmuxd.tabs.owners import Owners
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, OpenedDialog, Page
-from tabmuxd.tasks import Tasks, outlasted
+from tabmuxd.tabs.unfinished import Unfinished
+from tabmuxd.tasks import Tasks
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class HostOptions:
-    """What the configuration says of one browser."""
-
-    name: str
-    ownership: Ownership
-    limits: BrowserLimits = field(default_factory=BrowserLimits)
 
 
 class BrowserHost:
@@ -52,7 +43,7 @@ class BrowserHost:
 
     def __init__(
         self,
-        options: HostOptions,
+        options: BrowserOptions,
         source: BrowserSource,
         log: Log,
         tasks: Tasks,
@@ -69,11 +60,7 @@ class BrowserHost:
         self._log = log
         self._tasks = tasks
         self.served = served
-        self._random = random
-        self._owners = Owners(log)
         self._attached: WeakSet[Page] = WeakSet()
-        self._opening: set[str] = set()
-        self._closing: dict[str, asyncio.Task[Tab]] = {}
         self.lost: Callable[[str], None] = _nobody
         """Told the name of each tab that is CRASHED or LOST, as soon as that is recorded, and at each connect."""
         self.close_failed: Callable[[Tab, CloseCause], None] = _nobody
@@ -85,6 +72,26 @@ class BrowserHost:
         self.wanted: Callable[[str], None] = _nobody
         """Told the name of such a tab when somebody wants its page."""
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._owners = Owners(log)
+        self._binding = Binding(self.name, log, tasks, self._owners, self, random=random)
+        self._closing = Closing(
+            self.name,
+            log,
+            tasks,
+            self._owners,
+            served,
+            connected=self.connected,
+            closed=lambda tab: self.let_go(tab, "tab_gone"),
+            failed=lambda tab, cause: self.close_failed(tab, cause),  # noqa: PLW0108 - it is set later
+        )
+        self._unfinished = Unfinished(
+            self.name,
+            log,
+            tasks,
+            self._closing,
+            served,
+            lost=lambda tab: self.lost(tab),  # noqa: PLW0108 - as above
+        )
         self._notes = Notes(log, tasks, self._info_of)
         self._dialogs = Dialogs(log, tasks)
         self._link = BrowserLink(source, up=self._up, down=self._down)
@@ -96,7 +103,7 @@ class BrowserHost:
 
     async def introduce(self) -> None:
         """Record the browser as UNREACHABLE, until it answers."""
-        await self._log.change(self._introduce)
+        await self._log.change(lambda changes: reconciling.introduce(changes, self.options))
 
     async def run(self) -> None:
         """Keep connected until cancelled."""
@@ -182,13 +189,19 @@ class BrowserHost:
         self.discarded.discard(page.tab)
         self._move()
 
+    def bound(self, page: Page) -> None:
+        """The page was looked at, and its tab is READY: hold it."""
+        self.hold(page)
+        self._notes.note(page.tab)
+        self._dialogs.seen_again(page)
+
     def disown(self, target_id: str, tab: str) -> None:
         """The target is not behind the tab any more: its end is not that of the tab."""
         self._owners.disown(target_id, tab)
 
     def begin_opening(self, tab: str) -> None:
         """This process is at work on putting a target behind the tab, and will settle its row."""
-        self._opening.add(tab)
+        self._unfinished.begin(tab)
 
     def begin_painting(self, page: Page) -> None:
         """The first address is ordered: the page paints from now on, and nobody waits for that."""
@@ -201,18 +214,13 @@ class BrowserHost:
 
     def end_opening(self, tab: str) -> None:
         """The row is settled, or is now: its target could not be closed while the browser was away."""
-        self._opening.discard(tab)
-        row = self._log.live.tab(tab)
         reachable = self.targets is not None and not self.targets.closed
-        if row is not None and rules.is_unfinished(row) and reachable and not self.stopping:
-            self._tasks.spawn(self._end_quietly(row), f"end {tab}")
+        self._unfinished.finish(tab, may_close=reachable and not self.stopping)
         self._notes.note(tab)
 
     async def settle_unfinished(self) -> None:
         """End what was begun to bring a tab back, could not be closed then, and nobody is at work on any more."""
-        for row in tuple(self._log.live.tabs.values()):
-            if row.browser_name == self.name and row.state is TabState.RECOVERING and row.name not in self._opening:
-                await self._end_quietly(row)
+        await self._unfinished.settle()
 
     async def attach(self, tab: str, target_id: str) -> Page:
         """Attach to the target of a tab; `prepare` comes next. Raises CdpError."""
@@ -222,94 +230,14 @@ class BrowserHost:
         return page
 
     async def close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        """Close the target and record it; two calls at once do it once, and the first cause counts.
-
-        CLOSED is recorded only after the target was seen gone. Raises BROWSER_UNREACHABLE if that could not be seen.
-        Who is cancelled goes once the close has ended, since whoever comes next would get a tab that is going.
-        """
-        running = self._closing.get(tab.name)
-        if running is None:
-            running = self._tasks.spawn(self._close(tab, cause, why), f"close {tab.name}", awaited=True)
-            self._closing[tab.name] = running
-            running.add_done_callback(lambda _task: self._closing.pop(tab.name, None))
-        return await outlasted(running)
-
-    async def _close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        while not tab.ended:
-            try:
-                await self._close_targets(tab)
-            except Refused as refused:
-                await self._owe(tab, cause)
-                raise faults.close_owed(self.name, tab.name) from refused
-            tab = await self._log.change(partial(self._record_close, gone=tab, cause=cause, why=why))
-        self.let_go(tab.name, "tab_gone")
-        return tab
-
-    async def _owe(self, tab: Tab, cause: CloseCause) -> None:
-        """Keep in mind, over a restart too, that the tab has still to be closed."""
-
-        def decide(changes: Changes) -> Tab | None:
-            now = changes.tab(tab.name)
-            return now if now is None or now.ended else changes.keep(replace(now, close_owed=cause))
-
-        owed = await self._log.change(decide)
-        if owed is not None and not owed.ended:
-            self.close_failed(owed, cause)
-
-    def _record_close(self, changes: Changes, gone: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
-        """The tab as CLOSED, its targets `gone`; as it is now, if others have come behind it meanwhile."""
-        tab = changes.tab(gone.name)
-        if tab is None:
-            raise rules.unknown_tab(gone.name)
-        if not tab.ended and rules.targets_of(tab) - rules.targets_of(gone):
-            return tab
-        return endings.close(changes, tab, cause, why, self.served)
+        """Close the targets of the tab, and record it as CLOSED once they are gone; see `Closing.close`."""
+        return await self._closing.close(tab, cause, why)
 
     async def close_target(self, target_id: str) -> None:
         """Close one target that is ours, and see it gone; BROWSER_UNREACHABLE."""
-        try:
-            await self.connected().close(target_id, timeout=COMMAND_TIMEOUT)
-        except CdpError as error:
-            raise faults.unreachable(self.name) from error
-
-    async def _close_targets(self, tab: Tab) -> None:
-        """Close what is proven to be behind the tab, or on its way there; BROWSER_UNREACHABLE."""
-        if tab.state is TabState.LOST:
-            return
-        found = (rules.targets_of(tab) | {self._marked(tab)}) - {""}
-        if tab.state is TabState.RECOVERING:
-            found &= self.connected().pages.keys()
-        for target_id in sorted(found):
-            if tab.state is TabState.RECOVERING:
-                self.disown(target_id, tab.name)
-            await self.close_target(target_id)
-
-    def _marked(self, tab: Tab) -> str:
-        """Target id for an unfinished row whose target was not recorded yet, found by its marker address alone.
-
-        Raises BROWSER_UNREACHABLE where it cannot be looked for.
-        """
-        known = tab.target_id if tab.state is TabState.OPENING else tab.next_target_id
-        if known or not rules.is_unfinished(tab):
-            return ""
-        address = marker_address(tab.name, tab.marker)
-        found = [i.target_id for i in self.connected().pages.values() if i.uri == address and not i.opener_id]
-        return found[0] if len(found) == 1 else ""
+        await self._closing.close_target(target_id)
 
     # The link
-
-    def _introduce(self, changes: Changes) -> None:
-        known = changes.browser(self.name)
-        # Tabs without a browser: its record cannot be read, so that none of their targets is taken for one of today.
-        generation = max((tab.browser_generation for tab in changes.tabs(self.name)), default=0)
-        wanted = replace(
-            known or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership, generation=generation),
-            state=BrowserState.UNREACHABLE,
-            ownership=self.options.ownership,
-            limits=self.options.limits,
-        )
-        if wanted != known:
-            changes.record(wanted, ChangeCause.BROWSER)
 
     async def _up(self, connection: Connection, identity: BrowserIdentity) -> None:
         targets = Targets(
@@ -317,12 +245,16 @@ class BrowserHost:
             created=self._created,
             changed=self._changed,
             destroyed=self._destroyed,
-            crashed=self._crashed,
+            crashed=self.crashed,
             replaced=self._replaced,
         )
         await targets.discover(timeout=COMMAND_TIMEOUT)
         live = frozenset(targets.pages)
-        kept = await self._log.change(lambda changes: self._reconcile(changes, identity, live))
+        kept = await self._log.change(
+            lambda changes: reconciling.reconcile(
+                changes, self.options, identity, live=live, opening=self._unfinished, served=self.served
+            )
+        )
         self.targets = targets
         self._owners.reset(kept)
         self._move()
@@ -336,103 +268,14 @@ class BrowserHost:
                 self.lost(tab.name)
         self.came_up()
 
-    def _reconcile(self, changes: Changes, identity: BrowserIdentity, live: frozenset[str]) -> list[Tab]:
-        """Record what the browser is now; give the tabs that are still ours by target id and generation."""
-        known = changes.browser(self.name) or Browser(self.name, BrowserState.UNREACHABLE, self.options.ownership)
-        browser, another = rules.browser_after_connect(
-            known,
-            process_key=identity.process_key,
-            product=identity.product,
-            endpoint=identity.host_port,
-            headless=identity.headless,
-        )
-        browser = changes.record(replace(browser, state=BrowserState.ACTIVE), ChangeCause.BROWSER)
-        kept: list[Tab] = []
-        for tab in changes.tabs(self.name):
-            if (
-                (tab.name in self._opening and not another)
-                or (rules.is_unfinished(tab) and not another)
-                or (tab.target_id in live and tab.browser_generation == browser.generation)
-            ):
-                kept.append(tab)
-            else:
-                why = ChangeCause.BROWSER if another else ChangeCause.PERSON
-                endings.lose_page(changes, tab, TabState.LOST, why, self.served)
-        return kept
-
     async def _bind_again(self, tab: Tab) -> None:
-        if tab.name in self._opening:
+        if tab.name in self._unfinished:
             return
         if rules.is_unfinished(tab):
             # Who opened it, or brought it back, died with its server: what was made is found by proof, and ends.
-            await self._end_quietly(tab)
+            await self._unfinished.end(tab)
         elif tab.state in (TabState.OPENING, TabState.READY):
-            await self._bind(tab.name, tab.target_id)
-
-    async def _bind(self, tab: str, target_id: str) -> None:
-        """Attach to the target of a tab, and hold its page as soon as that answers."""
-        try:
-            page = await self.attach(tab, target_id)
-        except (CdpError, Refused) as error:
-            _log.info("page not bound", tab=tab, error=type(error).__name__)
-            return
-        self._tasks.spawn(self._hold_once_prepared(page), f"bind {tab}")
-
-    async def _hold_once_prepared(self, page: Page) -> None:
-        """Hold the page as soon as it answers: one that is busy now may be free later, and delays no other."""
-        while page.usable and page.tab not in self.pages:
-            try:
-                await page.prepare()
-                await page.look()
-            except CallTimeout:
-                _log.info("page does not answer yet", tab=page.tab)
-                continue
-            except CdpError as error:
-                _log.info("page not bound", tab=page.tab, error=type(error).__name__)
-                if isinstance(error, TargetGone) and error.crashed:
-                    # It crashed while nobody was attached: Chrome tells so anew (`ownership.md` B-10).
-                    self._page_gone(page.session.target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
-                return
-            await self._make_ready(page)
-            return
-        if page.usable:
-            await page.session.detach()  # the tab was brought back over another session meanwhile
-
-    async def _make_ready(self, page: Page) -> None:
-        """The page was looked at: hold it, and record a popup that was still opening as READY."""
-        target_id, uri = page.session.target_id, page.shown_uri
-        if await self._log.change(lambda changes: popups.make_ready(changes, page.tab, target_id, uri)):
-            self.hold(page)
-            self._notes.note(page.tab)
-            row = self._log.live.tab(page.tab)
-            if row is not None and row.dialog is not None and page.dialog is None:
-                # Chrome dismisses a dialog when the one who saw it goes away.
-                self._dialogs.changed(page, None)
-        else:
-            await page.session.detach()
-
-    async def _end_quietly(
-        self, tab: Tab, cause: CloseCause = CloseCause.CLIENT, why: ChangeCause = ChangeCause.CLIENT
-    ) -> None:
-        try:
-            if tab.state is TabState.RECOVERING:
-                await self._lose_unfinished(tab)
-            else:
-                await self.close(tab, cause, why)
-        except Exception as error:  # noqa: BLE001 - the row stays, and the next connect tries again
-            _log.warning("unfinished tab not closed", tab=tab.name, error=type(error).__name__)
-
-    async def _lose_unfinished(self, tab: Tab) -> None:
-        """Nobody goes on with bringing the tab back: what was made for it is closed, and it is LOST again."""
-        await self._close_targets(tab)
-
-        def decide(changes: Changes) -> None:
-            now = changes.tab(tab.name)
-            if now is not None and now.state is TabState.RECOVERING and now.marker == tab.marker:
-                endings.lose_page(changes, now, TabState.LOST, ChangeCause.RECOVERY, self.served)
-
-        await self._log.change(decide)
-        self.lost(tab.name)
+            await self._binding.bind(tab.name, tab.target_id)
 
     async def _down(self, reason: str) -> None:
         self.targets = None
@@ -445,48 +288,18 @@ class BrowserHost:
         if self.stopping:
             return
         _log.info("browser away", browser=self.name, reason=reason)
-        await self._log.change(self._record_away)
-
-    def _record_away(self, changes: Changes) -> None:
-        browser = changes.browser(self.name)
-        if browser is not None and browser.state is not BrowserState.UNREACHABLE:
-            changes.record(replace(browser, state=BrowserState.UNREACHABLE), ChangeCause.BROWSER)
+        await self._log.change(lambda changes: reconciling.record_away(changes, self.name))
 
     # Target events: called on the loop, in order
 
     def _created(self, info: TargetInfo) -> None:
         """A new page is foreign until `own` says otherwise, unless the page of one of our tabs opened it."""
         if self.targets is not None:
-            self._claim_popup(info)
+            self._binding.claim_popup(info)
 
     def claim_popups(self) -> None:
         """Take in what pages of ours opened while nobody listened, and what those opened in turn."""
-        pages = self.connected().pages
-        while sum(self._claim_popup(info) for info in tuple(pages.values())):
-            pass
-
-    def _claim_popup(self, info: TargetInfo) -> bool:
-        """Make a page that one of our tabs has opened ours at once, so that it never counts as foreign."""
-        opener = self._owners.opener_of(info)
-        if not opener or self.stopping:
-            return False
-        name = tab_name(self.name, new_id(self._random))
-        self._owners.own(info.target_id, name)
-        # Recorded first, since the end of the page may be the next event; attached to at once, since a dialog that
-        # opens before that is seen by nobody.
-        self._tasks.spawn(self._record_popup(name, opener, info.target_id), f"popup {name}")
-        self._tasks.spawn(self._bind(name, info.target_id), f"bind {name}")
-        return True
-
-    async def _record_popup(self, name: str, opener: str, target_id: str) -> None:
-        recorded = False
-        try:
-            recorded = await self._log.change(
-                lambda changes: popups.record_popup(changes, opener, name=name, target_id=target_id)
-            )
-        finally:
-            if not recorded:
-                self._owners.disown(target_id, name)
+        self._binding.claim_popups(self.connected().pages.values())
 
     def _changed(self, info: TargetInfo) -> None:
         if tab := self._owners.tab_of(info.target_id):
@@ -495,13 +308,14 @@ class BrowserHost:
     def _destroyed(self, target_id: str) -> None:
         self._page_gone(target_id, "tab_gone", TabState.LOST, ChangeCause.PERSON)
 
-    def _crashed(self, target_id: str) -> None:
+    def crashed(self, target_id: str) -> None:
+        """The renderer of a target of ours is gone."""
         self._page_gone(target_id, "tab_crashed", TabState.CRASHED, ChangeCause.CRASH)
 
     def _replaced(self, target_id: str, info: TargetInfo) -> None:
         """The browser has discarded a page of ours, and the evidence for what took its place is unique."""
         tab = self._owners.tab_of(target_id)
-        if tab is None or self.stopping or tab in self._opening or tab in self._closing:
+        if tab is None or self.stopping or tab in self._unfinished or tab in self._closing:
             self._destroyed(target_id)
             return
         self._owners.disown(target_id, tab)
@@ -511,14 +325,9 @@ class BrowserHost:
         self._tasks.spawn(self._record_discarded(tab, target_id, info.target_id), f"discarded {tab}")
 
     async def _record_discarded(self, name: str, target_id: str, next_target_id: str) -> None:
-        def decide(changes: Changes) -> bool:
-            tab = changes.tab(name)
-            if tab is None or tab.state is not TabState.READY or tab.target_id != target_id:
-                return False
-            changes.record(rules.discarded(tab, next_target_id, changes.now), ChangeCause.BROWSER)
-            return True
-
-        if not await self._log.change(decide):
+        if not await self._log.change(
+            lambda changes: reconciling.record_discarded(changes, name, target_id, next_target_id)
+        ):
             self._owners.disown(next_target_id, name)
 
     def _page_gone(self, target_id: str, cause: str, state: TabState, why: ChangeCause) -> None:
@@ -532,21 +341,11 @@ class BrowserHost:
             self._tasks.spawn(self._record_gone(tab, target_id, state, why), f"{state.name} {tab}")
 
     async def _record_gone(self, name: str, target_id: str, state: TabState, why: ChangeCause) -> None:
-        def decide(changes: Changes) -> Tab | None:
-            tab = changes.tab(name)
-            # Another target may be behind the tab meanwhile, or on its way there: who puts it there sees to that.
-            if tab is None or tab.state is TabState.RECOVERING:
-                return None
-            if tab.state is TabState.OPENING and state is TabState.CRASHED:
-                return tab
-            if tab.state is TabState.OPENING or tab.target_id == target_id:
-                endings.lose_page(changes, tab, state, why, self.served)
-            return None
-
-        opening = await self._log.change(decide)
+        opening = await self._log.change(
+            lambda changes: reconciling.record_gone(changes, name, target_id, state, why=why, served=self.served)
+        )
         if opening is not None:
-            # What has crashed is still a target, so it has to go before its row ends.
-            await self._end_quietly(opening, CloseCause.OUTSIDE, why)
+            await self._unfinished.end(opening, CloseCause.OUTSIDE, why)
         self.lost(name)
 
     def let_go(self, tab: str, cause: str) -> None:
