@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -13,35 +12,15 @@ from tabmuxd.cdp.targets import TargetSession
 from tabmuxd.resources.errors import Reason, Refused, cut, refuse
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.tab import DialogKind, LoadMilestone, Navigation, NavigationOutcome
-from tabmuxd.tabs import faults
+from tabmuxd.tabs import enabling, faults
 from tabmuxd.tabs.addresses import BLANK, MAX_ADDRESS_BYTES, is_marker
 from tabmuxd.tabs.document import Document, Documents, judge, judge_late
 
 COMMAND_TIMEOUT: Final = 5.0
-_ENABLE_ATTEMPT: Final = 1.0
 _STATUS_TIMEOUT: Final = 1.0
 _MOVE_TIMEOUT: Final = 1.0
-_ACTIVE_PAUSE: Final = 0.005
 _WORLD: Final = "tabmux"
 
-_ENABLES: Final[tuple[tuple[str, Mapping[str, object]], ...]] = (
-    ("Page.enable", {}),
-    ("Inspector.enable", {}),
-    ("Page.setLifecycleEventsEnabled", {"enabled": True}),
-    # Chromium 156: a background tab gets 1 timer tick a second and no animation frames without these two; both belong
-    # to the session that set them (design.md section 3).
-    ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
-)
-_SCREENCAST: Final[tuple[str, Mapping[str, object]]] = (
-    "Page.startScreencast",
-    {"format": "jpeg", "quality": 1, "maxWidth": 16, "maxHeight": 16, "everyNthFrame": 1_000_000},
-)
-# Tells the status of the first document before it is committed: asking the page itself takes two replies of a renderer
-# that is busy loading. Nothing that was received is kept.
-_NETWORK: Final[tuple[str, Mapping[str, object]]] = (
-    "Network.enable",
-    {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0},
-)
 # The title of a document is known to the browser a moment after it was parsed; scripts often set it while it loads.
 _TITLE_EVENTS: Final = frozenset({"DOMContentLoaded", "load", "networkAlmostIdle", "networkIdle"})
 _DIALOG_KINDS: Final = {
@@ -137,8 +116,7 @@ class Page:
         All is confirmed when this returns: a dialog that nobody saw cannot be answered (`ownership.md` B-5). May be
         repeated. Raises CdpError.
         """
-        enables = (self._enable(method, params) for method, params in _ENABLES)
-        await asyncio.gather(*enables, self._enable_active(*_SCREENCAST))
+        await enabling.enable(self.session, timeout=COMMAND_TIMEOUT)
 
     async def look(self, *, timeout: float = COMMAND_TIMEOUT, again: bool = False) -> bool:
         """See which document is there, in a page that was not watched from its beginning; raises CdpError.
@@ -158,66 +136,18 @@ class Page:
         To paint while it loads nothing yet would cost a page 4 percent of its time to open.
         """
         self._at_marker = True
-        await asyncio.gather(*(self._enable(method, params) for method, params in (*_ENABLES, _NETWORK)))
+        await enabling.enable_first(self.session, timeout=COMMAND_TIMEOUT)
 
     async def paint(self) -> None:
         """Make the page paint though it is hidden, as soon as it answers; for the moment its first address is ordered.
 
         Raises CdpError if the page goes away.
         """
-        await self._once_active(*_SCREENCAST)
+        await enabling.paint(self.session, timeout=COMMAND_TIMEOUT)
 
     async def tidy(self) -> None:
         """Take the marker address out of the history, and hear no more of what is loaded; quietly, if it cannot be."""
-        with contextlib.suppress(CdpError):
-            await self._once_active("Page.resetNavigationHistory", {})
-        with contextlib.suppress(CdpError):
-            await self.call("Network.disable")
-
-    async def _once_active(self, method: str, params: Mapping[str, object]) -> None:
-        # Chromium 156 tells of a commit before its browser process has made it, and refuses this until then ("Not
-        # attached to an active page").
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + COMMAND_TIMEOUT
-        while True:
-            try:
-                await self._enable_once(method, params)
-            except CallTimeout:
-                deadline = loop.time() + COMMAND_TIMEOUT  # a page that is busy may be free later
-            except ProtocolError:
-                if loop.time() > deadline:
-                    raise
-            else:
-                return
-            await asyncio.sleep(_ACTIVE_PAUSE)
-
-    async def _enable(self, method: str, params: Mapping[str, object]) -> None:
-        # Chromium 156 left some of these unanswered when a page was busy with its first document; they may be repeated.
-        for _ in range(int(COMMAND_TIMEOUT / _ENABLE_ATTEMPT) - 1):
-            with contextlib.suppress(CallTimeout):
-                await self._enable_once(method, params)
-                return
-        await self._enable_once(method, params)
-
-    async def _enable_active(self, method: str, params: Mapping[str, object]) -> None:
-        # As in `_once_active`, but in its time: a page may be prepared right after it was loaded anew.
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + COMMAND_TIMEOUT
-        while True:
-            try:
-                return await self._enable(method, params)
-            except ProtocolError:
-                if loop.time() > deadline:
-                    raise
-            await asyncio.sleep(_ACTIVE_PAUSE)
-
-    async def _enable_once(self, method: str, params: Mapping[str, object]) -> None:
-        try:
-            await self.call(method, params, timeout=_ENABLE_ATTEMPT)
-        except ProtocolError as error:
-            # Chromium 156: the one command here that tells of an earlier one that was carried out, if late.
-            if "already active" not in error.message:
-                raise
+        await enabling.tidy(self.session, timeout=COMMAND_TIMEOUT)
 
     def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
         """Call `told` after each commit, milestone, dialog, and at the end; gives "stop telling"."""
