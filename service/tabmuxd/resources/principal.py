@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,12 +43,13 @@ def local_program(name: str) -> Principal:
     return Principal(f"{LOCAL}/{name}", frozenset(Scope) - {Scope.ADMIN})
 
 
-def scope_missing(needed: str) -> Refused:
-    """SCOPE_MISSING: the caller would need this scope."""
+def scope_missing(caller: Principal, what: str, needed: Collection[Scope]) -> Refused:
+    """SCOPE_MISSING: the caller would need one of these scopes for `what`, the subject of the sentence that tells."""
+    names = " or ".join(sorted(needed))
     return refuse(
         Reason.SCOPE_MISSING,
-        f"This needs the scope {needed}, and the caller does not have it; nothing was done.",
-        scope=needed,
+        f"{what} needs the scope {names}, which {caller.name} does not have; nothing was done.",
+        scope=names,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.names import is_local_name
-from tabmuxd.resources.principal import Principal, Scope, local_person, local_program
+from tabmuxd.resources.principal import Principal, Scope, local_person, local_program, scope_missing
 
 _HEADER: Final = "authorization"
 _LOCAL: Final = "Local "
@@ -92,13 +92,7 @@ def check_scope(principal: Principal, method: str) -> None:
     """Raise SCOPE_MISSING where `principal` may not call `method`, such as `/tabmux.v1.TabService/GetTab`."""
     needed = METHOD_SCOPES[method]
     if needed and needed.isdisjoint(principal.scopes):
-        names = " or ".join(sorted(needed))
-        raise refuse(
-            Reason.SCOPE_MISSING,
-            f"{method.rpartition('/')[2]} needs the scope {names}, which {principal.name} does not have; "
-            "nothing was done.",
-            scope=names,
-        )
+        raise scope_missing(principal, method.rpartition("/")[2], needed)
 
 
 def _token_invalid(problem: str) -> Refused:

@@ -16,7 +16,7 @@ from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import ClosedTab, TabsOrder
-from tabmuxd.resources.principal import Principal, scope_missing
+from tabmuxd.resources.principal import Principal, Scope, scope_missing
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab
 from tabmuxd.tabs import endings, keeping
 from tabmuxd.tabs.host import BrowserHost
@@ -123,7 +123,7 @@ class Clearing:
         Raises SCOPE_MISSING, BROWSER_NOT_FOUND, and NO_FRONT_TAB before anything is closed.
         """
         if order.any_owner and not caller.admin:
-            raise scope_missing("admin")
+            raise scope_missing(caller, "Closing tabs of any owner", {Scope.ADMIN})
         hosts = self._hosts.chosen(order.browser)
         fronts = {host.name: await self._front(host) for host in hosts} if order.keep_front else {}
         now = self._clock()
