@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -83,7 +83,7 @@ async def _round(stub: TabServiceAsyncStub, uri: str, other: OtherClient, lost: 
 
 
 @asynccontextmanager
-async def _lost_tabs(stub: TabServiceAsyncStub) -> AsyncIterator[Arrivals]:
+async def _lost_tabs(stub: TabServiceAsyncStub) -> AsyncGenerator[Arrivals]:
     """What a watch tells of tabs that are LOST."""
     lost = Arrivals()
     call = stub.WatchTabs(WatchTabsRequest())
@@ -123,7 +123,7 @@ class OtherClient:
 
 
 @asynccontextmanager
-async def _other_client(profile: Path) -> AsyncIterator[OtherClient]:
+async def _other_client(profile: Path) -> AsyncGenerator[OtherClient]:
     async with aiohttp.ClientSession() as http, http.ws_connect(browser_uri(profile), max_msg_size=0) as socket:
         other = OtherClient(socket)
         async with _beside(other.listen()):
@@ -131,7 +131,7 @@ async def _other_client(profile: Path) -> AsyncIterator[OtherClient]:
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+async def _beside(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
     task = asyncio.ensure_future(work)
     try:
         yield

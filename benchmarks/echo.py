@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 from tabmux.channel import open_channel
 from tabmux.places import find_place
-from tabmuxd.rpc import server as rpc_server
+from tabmuxd.rpc.server import SERVER_OPTIONS
 
 from benchmarks.processes import python
 
@@ -27,7 +27,7 @@ def serve(socket: str, answer_size_bytes: int) -> None:
 
 
 @asynccontextmanager
-async def echo(directory: Path, answer_size_bytes: int) -> AsyncIterator[Echo]:
+async def echo(directory: Path, answer_size_bytes: int) -> AsyncGenerator[Echo]:
     """Run the echo in a process of its own, its socket in `directory`; gives the call, through the client's channel."""
     socket = directory / "echo.sock"
     code = f"from benchmarks.echo import serve; serve({str(socket)!r}, {answer_size_bytes})"
@@ -44,7 +44,8 @@ async def _serve(socket: str, answer: bytes) -> None:
     async def handle(_request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         return answer
 
-    server = grpc.aio.server(options=rpc_server._OPTIONS)  # noqa: SLF001 - with others it would be another comparison
+    # With other options it would be another comparison.
+    server = grpc.aio.server(options=SERVER_OPTIONS)
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {_METHOD: grpc.unary_unary_rpc_method_handler(handle)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
     server.add_insecure_port(f"unix://{socket}")

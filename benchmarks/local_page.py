@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
@@ -12,7 +12,7 @@ _PAGE: Final = b"<!doctype html><title>Page</title><p>One paragraph."
 
 
 @contextmanager
-def local_page() -> Iterator[str]:
+def local_page() -> Generator[str]:
     """Serve a small page under every path while entered; gives its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, name="local-page")
@@ -35,5 +35,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(_PAGE)
 
-    def log_message(self, *_arguments: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Say nothing."""

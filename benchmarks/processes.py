@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ class Server:
 
 
 @asynccontextmanager
-async def tabmuxd(*arguments: str) -> AsyncIterator[Server]:
+async def tabmuxd(*arguments: str) -> AsyncGenerator[Server]:
     """Run `tabmuxd serve` with these arguments as others run it, its log in a file; in the end all of it is gone."""
     server = Server(Path(tempfile.mkdtemp(prefix="tm")))  # the path of a socket must be short
     command = ("-m", "tabmuxd", "serve", "--state-dir", str(server.state_directory), *arguments)
@@ -63,7 +63,7 @@ async def tabmuxd(*arguments: str) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def python(arguments: Sequence[str], *, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def python(arguments: Sequence[str], *, log: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
     """Run Python with these arguments; it is asked to end, and killed where it does not."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TABMUX")}
     if chromium := os.environ.get("TABMUX_CHROMIUM"):

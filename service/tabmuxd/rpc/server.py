@@ -26,7 +26,7 @@ from tabmuxd.rpc.web_ai_service import WebAiService
 
 DRAIN_GRACE: Final = timedelta(seconds=20)
 _FLUSH_SECONDS: Final = 3.0
-_OPTIONS: Final = (
+SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 4 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -83,7 +83,7 @@ class RpcServer:
 
     async def __aenter__(self) -> Self:
         """Bind the socket, with mode 0600 in a directory that is made with mode 0700, and serve."""
-        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server = grpc.aio.server(options=SERVER_OPTIONS)
         self._server.add_generic_rpc_handlers(self._handlers)
         self._health.add_to(self._server)
         names = [service.full_name for service in _SERVICES]
