@@ -14,7 +14,7 @@ import structlog
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.errors import Reason, Refused, refuse
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, lease_name, new_id, session_of
 from tabmuxd.resources.orders import TabOrder
@@ -22,7 +22,7 @@ from tabmuxd.resources.session import CompletionEvidence, Session, Turn, TurnSta
 from tabmuxd.resources.tab import LoadMilestone, Tab
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
-from tabmuxd.webai import completion, records, submission
+from tabmuxd.webai import completion, failures, records, submission
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
@@ -92,7 +92,9 @@ class TurnRunner:
             return
         except TimeoutError:
             await self._take_back()
-            await self._end(TurnState.FAILED, refused=self._out_of_time())
+            turn = self._around.log.live.turns.get(self.name)
+            refused = failures.out_of_time(self.name, turn.state if turn else None, self._last_refusal)
+            await self._end(TurnState.FAILED, refused=refused)
         except Refused as refused:
             await self._take_back()
             await self._end(TurnState.FAILED, refused=refused)
@@ -240,11 +242,7 @@ class TurnRunner:
             if own is not None and not self._typed:
                 break
             if loop.time() > deadline:
-                raise refuse(
-                    Reason.SUBMIT_UNCONFIRMED,
-                    f"It is not known whether the prompt of {self.name} was submitted. It was not submitted again.",
-                    turn=self.name,
-                )
+                raise failures.unconfirmed(self.name)
             await self._pause(min(_RETRY, max(0.0, deadline - loop.time())))
         uri = self._descriptor.conversation_of(sample.uri)
 
@@ -279,18 +277,11 @@ class TurnRunner:
                     await self._end(TurnState.SUCCEEDED, completion=evidence)
                     return
                 case completion.Empty():
-                    raise self._failure(Reason.ANSWER_EMPTY, "The answer ended with neither text nor files.")
+                    raise failures.empty(self.name)
                 case completion.Broken():
-                    raise refuse(
-                        Reason.PROVIDER_FAILED,
-                        "The provider showed an error in place of the answer.",
-                        provider=self._descriptor.id,
-                        turn=self.name,
-                    )
+                    raise failures.broken(self.name, self._descriptor.id)
                 case completion.GivenUp():
-                    raise self._failure(
-                        Reason.ANSWER_STALLED, "The answer has been quiet for too long without a sign that it is whole."
-                    )
+                    raise failures.stalled(self.name)
                 case _:
                     assert_never(verdict)
 
@@ -405,17 +396,3 @@ class TurnRunner:
     ) -> Turn:
         ending = Ending(state, self._feed.text.decode(), completion, refused, warnings)
         return await self._around.log.change(lambda changes: records.end(changes, self.name, ending, cause))
-
-    def _out_of_time(self) -> Refused:
-        """Why a turn whose time is over did not come to its end."""
-        turn = self._around.log.live.turns.get(self.name)
-        if turn is not None and turn.state is TurnState.PENDING and self._last_refusal is not None:
-            return self._last_refusal
-        if turn is not None and turn.state is TurnState.SUBMITTING:
-            return self._failure(
-                Reason.SUBMIT_UNCONFIRMED, "Time ran out before the prompt was seen. It was not submitted again."
-            )
-        return self._failure(Reason.ANSWER_TIMEOUT, "The answer did not end in time.")
-
-    def _failure(self, reason: Reason, message: str) -> Refused:
-        return refuse(reason, message, turn=self.name)
