@@ -284,17 +284,16 @@ async def test_up_fails() -> None:
 
 
 async def test_up_is_broken() -> None:
-    """Any other error of `up` ends the link, with its connection."""
+    """Any other error of `up` is logged as a fault, and the next connection is made."""
     listener = Listener()
     listener.failures = [ValueError("broken")]
     async with scripted_endpoint() as endpoint:
-        link = BrowserLink(ScriptedSource(endpoint.uri), up=listener.up, down=listener.down)
-        running = asyncio.create_task(link.run())
-        await answered(endpoint)
-        with pytest.raises(ValueError, match="broken"):
-            await running
-        assert link.connection is None
-        await link.stop(end_browser=True)
+        with capture_logs() as logs:
+            async with linked(ScriptedSource(endpoint.uri), listener):
+                await answered(endpoint)
+                await answered(endpoint)
+                assert (await listener.identity()).product == "Stub/1"
+    assert [entry["error"] for entry in logs if entry["event"] == "browser link failed"] == ["ValueError"]
 
 
 async def test_cancelled() -> None:

@@ -15,7 +15,7 @@ from tests.events.recording import Call
 WITH_TARGET = (Tab.STATE_READY, Tab.STATE_CRASHED)
 UNSETTLED = (Tab.STATE_OPENING, Tab.STATE_RECOVERING)
 
-_FAULTS = ("task failed", "job failed", '"incident"', "Traceback")
+_FAULTS = ("task failed", "job failed", "browser link failed", '"incident"', "Traceback")
 
 
 def judge_history(calls: Sequence[Call], truth: Truth) -> None:

@@ -150,7 +150,7 @@ class BrowserLink:
 
     `up` is awaited with each new connection; if it raises a CdpError the attempt has failed, and `down` is not called
     for it. `down` is awaited with the reason when a connection ends whose `up` returned, except on stop. They never
-    overlap. Any other exception of theirs ends `run`.
+    overlap. Any other exception of theirs is logged as a fault, and the next connection is tried all the same.
     """
 
     def __init__(
@@ -178,11 +178,11 @@ class BrowserLink:
         self._running = asyncio.current_task()
         while not self._stopping:
             try:
-                connection, identity = await self._connect()
+                await self._serve(*await self._connect())
             except (EndpointError, LaunchError, CdpError, OSError) as error:
                 self._tell(error)
-            else:
-                await self._serve(connection, identity)
+            except Exception as error:  # noqa: BLE001 - no fault may leave the browser away for good
+                _log.error("browser link failed", error=type(error).__name__, exc_info=error)
             await self._sleep(self._backoff.delay(self._failures))
             self._failures += 1
 

@@ -112,6 +112,7 @@ class Binding:
                 if isinstance(error, TargetGone) and error.crashed:
                     # It crashed while nobody was attached: Chrome tells so anew (`ownership.md` B-10).
                     self._holder.crashed(page.session.target_id)
+                await page.session.detach()
                 return
             await self._make_ready(page)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from typing import Final
 
@@ -79,4 +80,5 @@ class Dialogs:
         if dialog is not None and tab is not None and tab.origin is not TabOrigin.ADOPTED:
             await asyncio.sleep(_PATIENCE)
             if page.dialog is dialog:
-                await page.answer_dialog(dialog, accept=False)
+                with contextlib.suppress(CdpError):  # the page is gone, or its dialog
+                    await page.answer_dialog(dialog, accept=False)

@@ -299,7 +299,8 @@ class BrowserHost:
 
     def claim_popups(self) -> None:
         """Take in what pages of ours opened while nobody listened, and what those opened in turn."""
-        self._binding.claim_popups(self.connected().pages.values())
+        if self.targets is not None:
+            self._binding.claim_popups(self.targets.pages.values())
 
     def _changed(self, info: TargetInfo) -> None:
         if tab := self._owners.tab_of(info.target_id):
