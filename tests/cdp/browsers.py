@@ -23,6 +23,7 @@ _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # as the service, for speed
     "--no-startup-window",
     "--remote-debugging-port=0",
 )
