@@ -2,10 +2,10 @@
 
 import os
 import warnings
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import grpc
 
@@ -14,6 +14,7 @@ from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
 from tabmux.durations import duration_of
+from tabmux.mirror import Mirror, mirrored
 from tabmux.names import browser_name, checked_session_id, new_request_id, session_name
 from tabmux.places import Place, find_authorization, find_place
 from tabmux.tabs import MILESTONES, Milestone, Tab
@@ -31,7 +32,8 @@ from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 from tabmux.v1.web_ai_service_pb2 import WatchSessionsRequest, WatchSessionsResponse
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmux.versions import CompatibilityWarning, client_version, versions_fit
-from tabmux.watch import WatchReply, WatchScope, silence_limit, watch_replies
+from tabmux.view import Change
+from tabmux.watch import OpenWatch, WatchReply, WatchScope, silence_limit, watch_replies
 
 if TYPE_CHECKING:
     from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub  # exists for type checkers only
@@ -182,6 +184,31 @@ class Client:
         start = WatchStart(resume=since) if since is not None else None
         if snapshot:
             start = WatchStart(snapshot=WatchSnapshot())
+        open_watch = self._opener(scope, names, kinds, bookmark_interval)
+        return watch_replies(open_watch, start, silence_limit(bookmark_interval))
+
+    def mirror(
+        self,
+        *,
+        scope: WatchScope = "everything",
+        on_change: Callable[[Change], None] | None = None,
+        bookmark_interval: timedelta | None = None,
+    ) -> AbstractAsyncContextManager[Mirror]:
+        """A live map of what exists: of tabs, of sessions and turns, or of everything in one order.
+
+        Entering waits until it is whole. `on_change` is called on the loop for each change, in order, at first with all
+        that exists; what it raises ends the mirror. Raises `TabmuxError` where the service refuses to be watched.
+        """
+        return mirrored(self._opener(scope, (), (), bookmark_interval), silence_limit(bookmark_interval), on_change)
+
+    def _opener(
+        self,
+        scope: WatchScope,
+        names: Sequence[str],
+        kinds: Sequence[EventKind.ValueType],
+        bookmark_interval: timedelta | None,
+    ) -> OpenWatch:
+        """What opens a watch from a given place, over a channel of its own."""
         if self._watch_channel is None:
             self._watch_channel = open_channel(self.place, for_watch=True)
         channel = self._watch_channel
@@ -205,12 +232,8 @@ class Client:
             )
             return self._calls.stream(stub.WatchSessions, request)
 
-        silence = silence_limit(bookmark_interval)
-        return (
-            watch_replies(open_tabs, start, silence)
-            if scope == "tabs"
-            else watch_replies(open_sessions, start, silence)
-        )
+        # Replies of both are alike: events and how far the watch has come.
+        return cast("OpenWatch", open_tabs) if scope == "tabs" else open_sessions
 
     async def close(self) -> None:
         """Close the connection; open streams end. `connect` does it."""

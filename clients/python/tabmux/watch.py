@@ -4,18 +4,19 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias
 
 import grpc
 
 from tabmux.errors import TabmuxError
 from tabmux.streams import resumed
 from tabmux.v1.event_pb2 import Event, WatchProgress, WatchStart
-from tabmux.v1.tab_service_pb2 import WatchTabsRequest, WatchTabsResponse
 from tabmux.v1.web_ai_service_pb2 import WatchSessionsRequest, WatchSessionsResponse
 
-Request = TypeVar("Request", WatchTabsRequest, WatchSessionsRequest)
-Reply = TypeVar("Reply", WatchTabsResponse, WatchSessionsResponse)
+OpenWatch: TypeAlias = Callable[
+    [WatchStart | None], "grpc.aio.UnaryStreamCall[WatchSessionsRequest, WatchSessionsResponse]"
+]
+"""Opens a watch from a place."""
 WatchScope = Literal["everything", "tabs", "sessions"]
 
 _DEFAULT_BOOKMARK_INTERVAL = timedelta(seconds=15)
@@ -50,7 +51,7 @@ def silence_limit(bookmark_interval: timedelta | None) -> timedelta:
 
 
 async def watch_replies(
-    open_watch: Callable[[WatchStart | None], grpc.aio.UnaryStreamCall[Request, Reply]],
+    open_watch: OpenWatch,
     start: WatchStart | None,
     silence: timedelta,
 ) -> AsyncGenerator[WatchReply, None]:
@@ -60,7 +61,7 @@ async def watch_replies(
     """
     position = start
 
-    def open_stream() -> grpc.aio.UnaryStreamCall[Request, Reply]:
+    def open_stream() -> grpc.aio.UnaryStreamCall[WatchSessionsRequest, WatchSessionsResponse]:
         return open_watch(position)
 
     async with aclosing(resumed(open_stream, silence)) as replies:
