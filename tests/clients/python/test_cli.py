@@ -1,6 +1,7 @@
 """The command as a process of its own, against a scripted server."""
 
 import asyncio
+import contextlib
 import json
 import os
 import pty
@@ -15,8 +16,17 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from tabmux.cli import main
+from tabmux.cli.live import screen
 from tabmux.v1.error_reason_pb2 import Failure
-from tabmux.v1.event_pb2 import CHANGE_CAUSE_CLIENT, EVENT_KIND_CREATED, Event, WatchProgress, WatchStart
+from tabmux.v1.event_pb2 import (
+    CHANGE_CAUSE_CLIENT,
+    EVENT_KIND_CREATED,
+    EVENT_KIND_EXISTING,
+    Event,
+    WatchProgress,
+    WatchSnapshot,
+    WatchStart,
+)
 from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
@@ -290,13 +300,14 @@ async def test_tab_watch(server: ScriptedServer, directory: Path) -> None:
 
 
 async def test_ai_watch_changes(server: ScriptedServer, directory: Path) -> None:
-    """`ai watch` prints changes of sessions and turns, and a watch that cannot go on ends with code 1."""
+    """Piped, `ai watch` prints each change as JSON, and a watch that cannot go on ends with code 1."""
     event = Event(revision=9, kind=EVENT_KIND_CREATED, turn=Turn(name=TURN, state=Turn.STATE_BLOCKED))
     at = WatchProgress(history_id="h1", revision=9)
     compacted = Refuse(grpc.StatusCode.OUT_OF_RANGE, "REVISION_COMPACTED", message="gone")
     server.script("WatchSessions", [WatchSessionsResponse(events=[event], progress=at), compacted])
     ended = await tabmux(directory, "ai", "watch")
-    assert (ended.code, ended.out.split()[0], ended.out.split()[3:]) == (1, "9", ["CREATED", TURN, "BLOCKED"])
+    told = json.loads(ended.out)
+    assert (ended.code, told["revision"], told["kind"], told["turn"]["name"]) == (1, "9", "EVENT_KIND_CREATED", TURN)
     assert ended.err.startswith("tabmux: REVISION_COMPACTED: gone\n")
 
 
@@ -374,6 +385,75 @@ async def test_ai_watch_turn(server: ScriptedServer, directory: Path, given: str
     server.script("StreamAnswer", [piece(0, "whole", DONE, "whole")])
     assert await tabmux(directory, "ai", "watch", given) == Ended(0, "whole\n", "")
     assert server.requests("StreamAnswer") == [StreamAnswerRequest(name=TURN)]
+
+
+async def on_a_terminal(directory: Path, *arguments: str, until: str) -> tuple[str, str]:
+    """What a command shows on a terminal up to `until`, and what it says once it is interrupted then."""
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    loop = asyncio.get_running_loop()
+    shown, ready = "", asyncio.Event()
+    loop.add_reader(ours, ready.set)
+    try:
+        async with started(directory, *arguments, stdout=theirs) as process, asyncio.timeout(25):
+            while until not in shown:
+                await ready.wait()
+                ready.clear()
+                with contextlib.suppress(BlockingIOError):
+                    shown += os.read(ours, 65_536).decode()
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
+    finally:
+        loop.remove_reader(ours)
+        os.close(ours)
+        os.close(theirs)
+    return shown.replace("\r\n", "\n"), err.decode()
+
+
+async def test_tab_watch_on_a_terminal(server: ScriptedServer, directory: Path) -> None:
+    """On a terminal `tab watch` is a table of the tabs, drawn anew in its place after each change."""
+    at = WatchProgress(history_id="h1", revision=7)
+    then = WatchProgress(history_id="h1", revision=9)
+    server.script(
+        "WatchTabs",
+        [
+            WatchTabsResponse(events=[Event(revision=1, kind=EVENT_KIND_EXISTING, tab=TAB)], progress=at),
+            WatchTabsResponse(events=[Event(revision=9, kind=EVENT_KIND_CREATED, tab=OTHER)], progress=then),
+            asyncio.Event(),
+        ],
+    )
+    shown, err = await on_a_terminal(directory, "tab", "watch", until="k4aaaaaaaa")
+    *_, last = shown.split("\x1b[J")
+    assert [line.split()[:2] for line in last.splitlines()] == [
+        ["ID", "STATE"],
+        ["k3v9x2m7qd", "READY"],
+        ["k4aaaaaaaa", "READY"],
+    ]
+    assert err == "To go on from here: tabmux tab watch --since h1:9\n"
+    assert server.requests("WatchTabs") == [WatchTabsRequest(start=WatchStart(snapshot=WatchSnapshot()))]
+
+
+async def test_ai_watch_on_a_terminal(server: ScriptedServer, directory: Path) -> None:
+    """On a terminal `ai watch` is a table of the sessions with the state of their open turns."""
+    session = Session(name="sessions/s", provider="grok", owner="local/a", open_turn=TURN, title="T")
+    events = [
+        Event(revision=1, kind=EVENT_KIND_EXISTING, session=session),
+        Event(revision=2, kind=EVENT_KIND_EXISTING, turn=RUNNING),
+    ]
+    at = WatchProgress(history_id="h1", revision=7)
+    server.script("WatchSessions", [WatchSessionsResponse(events=events, progress=at), asyncio.Event()])
+    shown, err = await on_a_terminal(directory, "ai", "watch", until="T\r\n")
+    assert [line.split() for line in shown.splitlines()] == [
+        ["ID", "PROVIDER", "OWNER", "TURN", "TAB", "TITLE"],
+        ["s", "grok", "local/a", "RUNNING", "T"],
+    ]
+    assert err == "To go on from here: tabmux ai watch --since h1:7\n"
+
+
+def test_screen() -> None:
+    """A table that is too long for the terminal tells how many rows are not shown."""
+    found = screen(("A",), [(str(number),) for number in range(10)], columns=80, height=6)
+    assert found == ["A", "0", "1", "2", "… and 7 more"]
 
 
 async def test_query_on_a_terminal(server: ScriptedServer, directory: Path) -> None:

@@ -5,16 +5,20 @@ import asyncio
 from contextlib import aclosing
 
 from tabmux.ai import Answer
-from tabmux.cli.events import print_changes
+from tabmux.cli.events import print_changes, state_name
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import RefusedError
 from tabmux.cli.growing import GrowingText
+from tabmux.cli.live import follow
 from tabmux.cli.output import Output
 from tabmux.cli.text import harmless_line
 from tabmux.client import Client
+from tabmux.mirror import Mirror
 from tabmux.names import id_of
 from tabmux.statuses import turn_failed
-from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.session_pb2 import Session, Turn
+
+_HEAD = ("ID", "PROVIDER", "OWNER", "TURN", "TAB", "TITLE")
 
 
 async def query(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
@@ -34,11 +38,24 @@ async def query(client: Client, arguments: argparse.Namespace, output: Output) -
 
 
 async def watch(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
-    """Print the answer of a turn; without one, changes of sessions and turns."""
+    """Print the answer of a turn; without one show sessions as they change, or print each change."""
+    again = "tabmux ai watch"
     if arguments.turn is None:
-        await print_changes(client, "sessions", arguments.since, "tabmux ai watch", output)
+        if output.terminal and not output.as_json and arguments.since is None:
+            await follow(client, "sessions", _HEAD, _rows, again=again, output=output)
+        await print_changes(client, "sessions", arguments.since, again, output)
         return Exit.OK
     return await _follow(client.answer(await _turn_name(client, arguments.turn)), output)
+
+
+def _rows(mirror: Mirror) -> list[tuple[str, ...]]:
+    sessions = sorted(mirror.sessions.values(), key=lambda session: (session.create_time.ToNanoseconds(), session.name))
+    return [_row(session, mirror.turns.get(session.open_turn)) for session in sessions]
+
+
+def _row(session: Session, turn: Turn | None) -> tuple[str, ...]:
+    waits = "" if turn is None else state_name(Turn.State.items(), turn.state) + " stalled" * turn.stalled
+    return id_of(session.name), session.provider, session.owner, waits, id_of(session.tab), session.title
 
 
 async def _turn_name(client: Client, given: str) -> str:

@@ -139,7 +139,7 @@ def _add_tab_commands(parser: argparse.ArgumentParser) -> None:
     close.add_argument("--force", action="store_true", help="also if pinned or serving an open turn")
     switch = _leaf(commands.add_parser, "tab switch", "bring a tab to the front")
     switch.add_argument("tab", metavar="TAB", help="id, name, or a beginning of the id that is unique")
-    watch = _leaf(commands.add_parser, "tab watch", "print changes of browsers, tabs and leases as they happen")
+    watch = _leaf(commands.add_parser, "tab watch", "show tabs as they change; piped, each change as JSON")
     _add_since(watch)
 
 
@@ -169,14 +169,16 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     )
     query.add_argument("--new", action="store_true", help="refuse to go on with a conversation that exists")
     watch = _leaf(
-        commands.add_parser, "ai watch", "print the answer of a turn, or changes of sessions and turns as they happen"
+        commands.add_parser,
+        "ai watch",
+        "print the answer of a turn, or show sessions as they change; piped, each change as JSON",
     )
     watch.add_argument("turn", nargs="?", metavar="TURN", help="name of a turn, or a session for its last turn")
     _add_since(watch)
 
 
 def _add_since(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--since", type=since, metavar="REVISION", help="begin behind this one, not now")
+    parser.add_argument("--since", type=since, metavar="REVISION", help="print each change behind this one")
 
 
 def _leaf(

@@ -17,14 +17,17 @@ from tabmux.watch import WatchScope
 
 
 async def print_changes(client: Client, scope: WatchScope, since: Since | None, again: str, output: Output) -> None:
-    """Print events of `scope` until interrupted; `again` is the command that goes on, for a hint at that moment."""
+    """Print events of `scope` until interrupted, as JSON unless a person reads them.
+
+    `again` is the command that goes on, for a hint at that moment.
+    """
     place = _place(client, since)
     try:
         async with aclosing(client.watch(scope=scope, since=place)) as replies:
             async for reply in replies:
                 place = reply.progress
                 for event in reply.events:
-                    if output.as_json:
+                    if output.as_json or not output.terminal:
                         output.message(event)
                     else:
                         output.line(line_of(event))

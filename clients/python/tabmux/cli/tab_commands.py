@@ -8,9 +8,11 @@ from types import MappingProxyType
 from tabmux.cli.events import print_changes, state_name
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import exit_of, tell
+from tabmux.cli.live import follow
 from tabmux.cli.output import Output
 from tabmux.client import Client
 from tabmux.errors import TabmuxError
+from tabmux.mirror import Mirror
 from tabmux.names import id_of
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import CreateTabResponse, Navigation
@@ -91,9 +93,18 @@ async def switch(client: Client, arguments: argparse.Namespace, output: Output) 
 
 
 async def watch(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
-    """Print changes of browsers, tabs and leases."""
-    await print_changes(client, "tabs", arguments.since, "tabmux tab watch", output)
+    """Show the tabs as they change, on a terminal; else, and behind a revision, print each change."""
+    again = "tabmux tab watch"
+    if output.terminal and not output.as_json and arguments.since is None:
+        await follow(client, "tabs", _HEAD, _rows, again=again, output=output)
+    await print_changes(client, "tabs", arguments.since, again, output)
     return Exit.OK
+
+
+def _rows(mirror: Mirror) -> list[tuple[str, ...]]:
+    return [
+        _row(tab) for tab in sorted(mirror.tabs.values(), key=lambda tab: (tab.create_time.ToNanoseconds(), tab.name))
+    ]
 
 
 def _row(tab: Tab) -> tuple[str, ...]:
