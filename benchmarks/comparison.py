@@ -71,9 +71,11 @@ def percentile(times: Sequence[float], percent: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
-def report(bench: str, value: float, goal: float, more: Mapping[str, object], *, unit: str = "ratio") -> str:
-    """The line that a benchmark ends with: one JSON object; lower values are better."""
-    line = {"bench": bench, "value": round(value, 3), "unit": unit, "goal": goal, "better": "lower"}
+def report(
+    bench: str, value: float, goal: float, more: Mapping[str, object], *, unit: str = "ratio", better: str = "lower"
+) -> str:
+    """The line that a benchmark ends with: one JSON object; `better` says which values are, lower or higher ones."""
+    line = {"bench": bench, "value": round(value, 3), "unit": unit, "goal": goal, "better": better}
     return json.dumps({**line, **more, "cores": os.cpu_count()})
 
 

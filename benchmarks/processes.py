@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ class Server:
     """A server under test, with its browser up. The state directory is its own, and goes with it."""
 
     state_directory: Path
+    pid: int
 
     @property
     def address(self) -> str:
@@ -49,17 +50,26 @@ class Server:
 
 
 @asynccontextmanager
-async def tabmuxd(*arguments: str) -> AsyncGenerator[Server]:
-    """Run `tabmuxd serve` with these arguments as others run it, its log in a file; in the end all of it is gone."""
-    server = Server(Path(tempfile.mkdtemp(prefix="tm")))  # the path of a socket must be short
-    command = ("-m", "tabmuxd", "serve", "--state-dir", str(server.state_directory), *arguments)
+async def tabmuxd(
+    *arguments: str, settings: str = "", prepare: Callable[[Path], Awaitable[None]] | None = None
+) -> AsyncGenerator[Server]:
+    """Run `tabmuxd serve` with these arguments as others run it, its log in a file; in the end all of it is gone.
+
+    `settings`: lines of its settings file. `prepare` fills the state directory before it starts.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="tm"))  # the path of a socket must be short
+    (directory / "tabmuxd.toml").write_text(settings)
+    command = ("-m", "tabmuxd", "serve", "--state-dir", str(directory), *arguments)
     try:
-        async with python(command, log=server.state_directory / "log"):
+        if prepare is not None:
+            await prepare(directory)
+        async with python(command, log=directory / "log") as process:
+            server = Server(directory, process.pid)
             await _browser_is_up(server)
             yield server
     finally:
-        await _end_browser(server.profile)
-        shutil.rmtree(server.state_directory, ignore_errors=True)
+        await _end_browser(directory / "browsers" / "main")
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @asynccontextmanager
