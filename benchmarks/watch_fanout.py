@@ -26,7 +26,7 @@ GOAL: Final = 1.1
 _WATCHERS: Final = 1000
 _CONNECTIONS: Final = 10
 _ROUNDS: Final = 20
-_SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\n"
+_SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\nmax_principal_watch_count = {2 * _WATCHERS}\n"
 
 
 async def run() -> str:

@@ -20,7 +20,7 @@ _WATCHERS: Final = 1000
 _WARM_UP: Final = 100
 _CONNECTIONS: Final = 10
 _ROUNDS: Final = 1
-_SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\n"
+_SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\nmax_principal_watch_count = {2 * _WATCHERS}\n"
 _KIB: Final = 1024
 
 

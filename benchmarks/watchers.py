@@ -46,7 +46,9 @@ class Watchers:
 
 
 @asynccontextmanager
-async def watchers(address: str, method: str, request: bytes, *, count: int, connections: int) -> AsyncIterator[Watchers]:
+async def watchers(
+    address: str, method: str, request: bytes, *, count: int, connections: int
+) -> AsyncIterator[Watchers]:
     """Watch `method` by so many streams over so many connections; each has got its first reply."""
     watching = Watchers(count)
     async with AsyncExitStack() as stack:

@@ -16,7 +16,16 @@ _MAX_PORT: Final = 65_535
 _DURATION: Final = re.compile(r"(\d{1,6})([smh])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
-_NAMES: Final = ("address", "attach", "chromium", "log_level", "max_watch_count", "playground", "playground_port")
+_NAMES: Final = (
+    "address",
+    "attach",
+    "chromium",
+    "log_level",
+    "max_principal_watch_count",
+    "max_watch_count",
+    "playground",
+    "playground_port",
+)
 
 
 class SettingsError(Exception):
@@ -56,6 +65,7 @@ class Settings:
     playground_port: int = 0
     log_level: str = "info"
     max_watch_count: int = 256
+    max_principal_watch_count: int = 64
 
 
 def default_state_directory(environment: Mapping[str, str]) -> Path:
@@ -96,6 +106,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         playground_port=_integer("playground_port", values.get("playground_port", 0), most=_MAX_PORT),
         log_level=_log_level(values.get("log_level", "info")),
         max_watch_count=_integer("max_watch_count", values.get("max_watch_count", 256)),
+        max_principal_watch_count=_integer("max_principal_watch_count", values.get("max_principal_watch_count", 64)),
     )
 
 

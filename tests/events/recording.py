@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import cast
@@ -10,6 +9,7 @@ from typing import cast
 from google.protobuf.message import Message
 from tabmux.v1 import event_pb2, web_ai_service_pb2
 from tabmuxd.events import Log, ReplyLimits, Start, Timer, WatchFilter, WatchStart, watch
+from tabmuxd.events.bell import Bell
 from tabmuxd.resources.event import EventKind, Progress
 from tabmuxd.store import Entry
 
@@ -96,9 +96,12 @@ class JumpingTimer:
     def now(self) -> float:
         return self.time
 
-    async def wait(self, ready: Coroutine[None, None, None], until: float) -> None:
-        ready.close()
+    async def wait(self, bell: Bell, until: float) -> bool:
         self.time = max(self.time, until)
+        return True
+
+    def close(self) -> None:
+        pass
 
 
 class Watcher:
@@ -123,7 +126,7 @@ class Watcher:
             bookmark_interval=INTERVAL,
             limits=limits,
             timer=self._timer,
-            jitter=lambda: 0.0,
+            jitter=0.0,
         )
 
     async def read(self) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tabmux.v1 import tab_service_pb2
 from tabmuxd.events import Changes, Log, LoopTimer, ReplyLimits, Start, WatchFilter, session_filter, tab_filter, watch
-from tabmuxd.events.watch import next_bookmark
+from tabmuxd.events.bell import Bell
+from tabmuxd.events.watch import longest_silence
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause, EventKind, Progress
 from tabmuxd.resources.tab import Tab
@@ -295,10 +296,10 @@ async def test_real_time(directory: Path) -> None:
             await replies.aclose()
 
 
-@pytest.mark.parametrize(("jitter", "expected"), [(0.0, 115.0), (0.5, 114.25), (0.999999, 113.5)])
+@pytest.mark.parametrize(("jitter", "expected"), [(0.0, 15.0), (0.5, 14.25), (0.999999, 13.5)])
 def test_jitter(jitter: float, expected: float) -> None:
     """Jitter shortens the interval by up to a tenth."""
-    assert next_bookmark(100.0, timedelta(seconds=15), jitter) == pytest.approx(expected, abs=1e-4)
+    assert longest_silence(timedelta(seconds=15), jitter) == pytest.approx(expected, abs=1e-4)
 
 
 async def test_cancelled_watch(directory: Path) -> None:
@@ -444,9 +445,9 @@ async def test_nothing_left_waiting(directory: Path) -> None:
     class Waiting(LoopTimer):
         reached = asyncio.Event()
 
-        async def wait(self, ready: Coroutine[None, None, None], until: float) -> None:
+        def wait(self, bell: Bell, until: float) -> asyncio.Future[bool]:
             self.reached.set()
-            await super().wait(ready, until)
+            return super().wait(bell, until)
 
     async with opened(directory) as log:
         timer = Waiting()

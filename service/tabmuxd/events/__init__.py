@@ -3,7 +3,9 @@
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.filters import WatchFilter, session_filter, tab_filter
 from tabmuxd.events.log import Log, LogStatistics
-from tabmuxd.events.watch import LoopTimer, ReplyLimits, Start, Timer, WatchStart, watch
+from tabmuxd.events.shared import ReplyLimits
+from tabmuxd.events.timer import LoopTimer, Timer
+from tabmuxd.events.watch import Start, WatchStart, watch
 
 __all__ = [
     "Changes",

@@ -26,15 +26,21 @@ class WatchFilter:
 
     def wants(self, kind: EventKind, resource_kind: ResourceKind, place: Place) -> bool:
         """Whether such an event is to be sent."""
+        return self.matches(kind, resource_kind, place.browser, place.tab, place.session, place.session_before)
+
+    def matches(  # noqa: PLR0917 - a row of the store, as it is
+        self, kind: int, resource_kind: int, browser: str, tab: str, session: str, session_before: str
+    ) -> bool:
+        """Whether such an event is to be sent, by the numbers of its kinds and the parts of its place."""
         if self.resources and resource_kind not in self.resources:
             return False
         if self.kinds and kind not in self.kinds:
             return False
-        if self.browser and place.browser != self.browser:
+        if self.browser and browser != self.browser:
             return False
-        if self.tabs and place.tab not in self.tabs and f"{ANY_BROWSER}{id_of(place.tab)}" not in self.tabs:
+        if self.tabs and tab not in self.tabs and f"{ANY_BROWSER}{id_of(tab)}" not in self.tabs:
             return False
-        return not self.sessions or place.session in self.sessions or place.session_before in self.sessions
+        return not self.sessions or session in self.sessions or session_before in self.sessions
 
 
 def tab_filter(*, parent: str = "", tabs: Iterable[str] = (), kinds: Iterable[EventKind] = ()) -> WatchFilter:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from tabmuxd.events import lists
+from tabmuxd.events.bell import Bell
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.compaction import compact
 from tabmuxd.events.lists import Page
@@ -30,7 +31,8 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 
 TAIL_COUNT: Final = 10_000
-SHARED_COUNT: Final = 1024  # finished replies and events of snapshots kept for others who want the same
+SHARED_BYTES: Final = 16 * 1024 * 1024  # finished replies kept for others who want the same
+SHARED_COUNT: Final = 1024  # finished events of snapshots, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class LogStatistics:
 class Log:
     """What is recorded, and what has not ended; `async with` opens and closes it.
 
-    `clock` gives the time of a change, in UTC; it is called on the writer's thread.
+    `clock` gives the time of a change, in UTC; it is called on the writer's thread. `head` is the newest revision that
+    is published, and `bell` rings for each new one.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime], tail_count: int = TAIL_COUNT) -> None:
@@ -55,17 +58,17 @@ class Log:
         self._tail_count = tail_count
         self._store = Store(path, committed=self._publish)
         self._history = History("", 0, 0)
+        self.head = 0
         self._live = Live()
         self._tail = Tail(0, count=tail_count)
-        self._moved: asyncio.Future[None] | None = None
-        self.shared = Shared(SHARED_COUNT)
+        self.bell = Bell()
+        self.shared = Shared(size_bytes=SHARED_BYTES, existing_count=SHARED_COUNT)
 
     def __repr__(self) -> str:
         return f"<Log {self.statistics()}>"
 
     async def __aenter__(self) -> Self:
         """Open the store; raises what `Store` raises."""
-        self._moved = asyncio.get_running_loop().create_future()
         await self._store.__aenter__()
         return self
 
@@ -101,10 +104,11 @@ class Log:
     async def moved(self, revision: int) -> None:
         """Return once there is something published behind `revision`; any number may wait."""
         while self._history.head <= revision:
-            if self._moved is None:
-                raise RuntimeError("the log was never opened")
-            # A shield, since cancelling one who waits must not cancel the future that all share.
-            await asyncio.shield(self._moved)
+            news = self.bell.listen(asyncio.get_running_loop())
+            try:
+                await news
+            finally:
+                self.bell.leave(news)
 
     async def get_browser(self, name: str) -> Browser | None:
         """The browser of this name."""
@@ -169,12 +173,20 @@ class Log:
         """As `list_browsers`, of the turns of one session, without their prompts and answers."""
         return await self._store.read(lambda reader: lists.turn_page(reader, session, after=after, count=count))
 
+    def recent(self, after: int, *, count: int, size_bytes: int) -> Sequence[Entry] | None:
+        """As `entries`, where they are in memory; else None."""
+        return self._tail.after(after, count=count, size_bytes=size_bytes)
+
+    def reading(self, work: Callable[[Reader], T]) -> asyncio.Future[T]:
+        """A future of what `work` returns or raises; it runs on the reader's thread and sees one moment."""
+        return self._store.reading(work)
+
     async def entries(self, after: int, *, count: int, size_bytes: int) -> Sequence[Entry]:
         """Published events after `after`, at most `count` and `size_bytes`, but one at least if there is any.
 
         Raises REVISION_COMPACTED if some of them are gone.
         """
-        found = self._tail.after(after, count=count, size_bytes=size_bytes)
+        found = self.recent(after, count=count, size_bytes=size_bytes)
         if found is not None:
             return found
         last = self._history.head  # what is committed but not published yet must not be seen
@@ -200,7 +212,7 @@ class Log:
             self._history.head,
             self._history.compact_revision,
             len(self._tail),
-            len(self.shared.steps),
+            len(self.shared),
             self._store.statistics(),
         )
 
@@ -209,10 +221,10 @@ class Log:
             self._tail = Tail(batch.history.head, count=self._tail_count)
         self._live = batch.live
         self._history = batch.history
+        self.head = batch.history.head
         self._tail.extend(batch.entries)
-        if batch.entries and self._moved is not None:
-            moved, self._moved = self._moved, asyncio.get_running_loop().create_future()
-            moved.set_result(None)
+        if batch.entries:
+            self.bell.ring()
 
     async def _get(self, kind: type[R], name: str) -> R | None:
         found = self._live.of(kind).get(name)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
+from tabmuxd.events.filters import WatchFilter
 from tabmuxd.resources.event import Resource
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+
+@dataclass(frozen=True, slots=True)
+class ReplyLimits:
+    """How much of the log one step reads, and so how large a reply can be; one event it always reads."""
+
+    event_count: int = 256
+    size_bytes: int = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +28,72 @@ class Step:
     revision: int
 
 
-class Recent(OrderedDict[K, V]):
-    """A mapping of the `count` newest entries; older ones are dropped."""
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Lane:
+    """What the steps of a watch depend on, but for its place: one object for all watches that want the same."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self._count = count
+    wanted: WatchFilter
+    limits: ReplyLimits
 
-    def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
-        if len(self) > self._count:
-            self.popitem(last=False)
+
+Place: TypeAlias = tuple[Lane, int]
+"""A lane, and the revision behind which a step begins."""
 
 
 class Shared:
-    """Steps by what they depend on, and events of snapshots by resource; at most `count` of each."""
+    """Steps by where they begin, the newest of them, up to `size_bytes`; and those that are being read now.
 
-    def __init__(self, count: int) -> None:
-        self.steps: Recent[Hashable, Step] = Recent(count)
-        self.existing: Recent[str, tuple[Resource, bytes]] = Recent(count)
+    Also the events of snapshots, of the newest `existing_count` resources that were shown. To be used on the loop only.
+    """
+
+    def __init__(self, *, size_bytes: int, existing_count: int) -> None:
+        self.reading: dict[Place, asyncio.Future[Step]] = {}
+        self._lanes: WeakValueDictionary[tuple[WatchFilter, ReplyLimits], Lane] = WeakValueDictionary()
+        self._steps: OrderedDict[Place, Step] = OrderedDict()
+        self._most_bytes = size_bytes
+        self._size_bytes = 0
+        self._existing: OrderedDict[str, tuple[Resource, bytes]] = OrderedDict()
+        self._existing_count = existing_count
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __repr__(self) -> str:
+        return f"<Shared steps={len(self._steps)} bytes={self._size_bytes} reading={len(self.reading)}>"
+
+    def lane(self, wanted: WatchFilter, limits: ReplyLimits) -> Lane:
+        """The lane of these; it lives as long as somebody has it, or one of its steps is kept."""
+        key = (wanted, limits)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(wanted, limits)
+        return lane
+
+    def step(self, place: Place) -> Step | None:
+        """The step that begins here, if it is known."""
+        return self._steps.get(place)
+
+    def keep(self, place: Place, step: Step) -> None:
+        """Keep a step for others; the oldest are dropped for it."""
+        if place in self._steps:
+            return
+        self._steps[place] = step
+        self._size_bytes += _size_of(step)
+        while self._size_bytes > self._most_bytes:
+            self._size_bytes -= _size_of(self._steps.popitem(last=False)[1])
+
+    def existing(self, resource: Resource) -> bytes | None:
+        """The finished event of a snapshot that shows this very resource, if it is known."""
+        known = self._existing.get(resource.name)
+        return known[1] if known is not None and known[0] is resource else None
+
+    def keep_existing(self, resource: Resource, body: bytes) -> None:
+        """Keep a finished event of a snapshot."""
+        self._existing[resource.name] = (resource, body)
+        if len(self._existing) > self._existing_count:
+            self._existing.popitem(last=False)
+
+
+def _size_of(step: Step) -> int:
+    """Bytes that a step takes, about, with its place."""
+    return 200 + len(step.reply or b"")

@@ -21,7 +21,7 @@ from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.gate import WRITE_TIMEOUT, Gate
 from tabmuxd.rpc.health import HEALTH_SERVICE, Health
 from tabmuxd.rpc.tab_service import TabService
-from tabmuxd.rpc.watches import MAX_WATCH_COUNT, WatchSlots
+from tabmuxd.rpc.watches import MAX_PRINCIPAL_WATCH_COUNT, MAX_WATCH_COUNT, WatchSlots
 from tabmuxd.rpc.web_ai_service import WebAiService
 
 DRAIN_GRACE: Final = timedelta(seconds=20)
@@ -57,12 +57,13 @@ class RpcServer:
         events: Events,
         *,
         max_watch_count: int = MAX_WATCH_COUNT,
+        max_principal_watch_count: int = MAX_PRINCIPAL_WATCH_COUNT,
         write_timeout: timedelta = WRITE_TIMEOUT,
     ) -> None:
         self._socket = socket
         self._drain = Drain()
         self._health = Health()
-        slots = WatchSlots(max_watch_count)
+        slots = WatchSlots(max_watch_count, max_principal_watch_count)
         gate = Gate(self._drain, write_timeout=write_timeout)
         servicers = (
             TabService(info, tabs, events, slots),

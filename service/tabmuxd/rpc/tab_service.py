@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-
 from tabmux.v1 import tab_service_pb2 as pb
 
 from tabmuxd.resources.principal import Principal
@@ -13,7 +10,7 @@ from tabmuxd.rpc.domain import Events, ServerInfo, Tabs
 from tabmuxd.rpc.listing import browsers_page, leases_page, tabs_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.watch_requests import tabs_watch
-from tabmuxd.rpc.watches import WatchSlots
+from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.wire import (
     browser_message,
     closed_tab_message,
@@ -140,11 +137,10 @@ class TabService:
         tab = lease_requests.listed_tab(request)
         return await leases_page(self._tabs.leases, tab, page_of(request, self._events.progress))
 
-    async def WatchTabs(self, request: pb.WatchTabsRequest, caller: Principal) -> AsyncGenerator[bytes, None]:
+    def WatchTabs(self, request: pb.WatchTabsRequest, caller: Principal) -> OpenWatch:
         """Follow changes of browsers, tabs and leases; gives finished replies."""
         order = tabs_watch(request)
-        with self._slots.taken():
-            replies = self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval)
-            async with aclosing(replies):
-                async for reply in replies:
-                    yield reply
+        return self._slots.holding(
+            caller.name,
+            self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval),
+        )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from datetime import timedelta
 from typing import Final
 
 from tabmux.v1 import tab_service_pb2
@@ -11,32 +14,102 @@ from tabmux.v1 import tab_service_pb2
 from tabmuxd.resources.errors import Reason, Refused, refuse
 
 MAX_WATCH_COUNT: Final = 256
+MAX_PRINCIPAL_WATCH_COUNT: Final = 64
 
 
 class WatchSlots:
-    """Room for a number of watches, shared by both services. To be used on the loop only."""
+    """Room for a number of watches, shared by both services, of which one principal gets a part.
 
-    def __init__(self, limit: int = MAX_WATCH_COUNT) -> None:
+    To be used on the loop only.
+    """
+
+    def __init__(self, limit: int = MAX_WATCH_COUNT, principal_limit: int = MAX_PRINCIPAL_WATCH_COUNT) -> None:
         self._limit = limit
-        self._taken_count = 0
+        self._principal_limit = principal_limit
+        self._taken: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        return f"<WatchSlots {self._taken_count}/{self._limit}>"
+        return f"<WatchSlots {self._taken.total()}/{self._limit}>"
 
-    @contextmanager
-    def taken(self) -> Generator[None]:
-        """Hold one place; raises WATCH_CAPACITY if there is none."""
-        if self._taken_count >= self._limit:
-            raise refuse(
-                Reason.WATCH_CAPACITY,
-                f"{self._limit} watches are open, and no more may be. Close one.",
-                limit=self._limit,
-            )
-        self._taken_count += 1
+    def holding(self, principal: str, replies: AsyncGenerator[bytes, None]) -> OpenWatch:
+        """The replies, with a place that `principal` holds until they are closed; raises WATCH_CAPACITY."""
+        if self._taken[principal] >= self._principal_limit:
+            raise _capacity(self._principal_limit, f"{principal} has {self._principal_limit} watches open")
+        if self._taken.total() >= self._limit:
+            raise _capacity(self._limit, f"{self._limit} watches are open")
+        self._taken[principal] += 1
+        return OpenWatch(replies, lambda: self._release(principal))
+
+    def _release(self, principal: str) -> None:
+        self._taken[principal] -= 1
+        if not self._taken[principal]:
+            del self._taken[principal]
+
+
+class OpenWatch:
+    """Replies of a watch that holds a place until it is closed.
+
+    No generator: one more around that of the watch would cost each event of each watcher another step.
+    """
+
+    __slots__ = ("_release", "_replies")
+
+    def __init__(self, replies: AsyncGenerator[bytes, None], release: Callable[[], None]) -> None:
+        self._replies = replies
+        self._release: Callable[[], None] | None = release
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The replies themselves."""
+        return self._replies
+
+    async def aclose(self) -> None:
+        """End the watch, and give the place back."""
+        release, self._release = self._release, None
         try:
-            yield
+            await self._replies.aclose()
         finally:
-            self._taken_count -= 1
+            if release is not None:
+                release()
+
+
+def _capacity(limit: int, what: str) -> Refused:
+    return refuse(Reason.WATCH_CAPACITY, f"{what}, and no more may be. Close one.", limit=limit)
+
+
+class Unread:
+    """Replies that are being written, and how long one may take; ends the scopes of those that take longer.
+
+    One alarm for all: with a thousand watches, one for each write cost as much as the write. To be used on the loop
+    only.
+    """
+
+    def __init__(self, limit: timedelta) -> None:
+        self._limit = limit.total_seconds()
+        self._deadlines: dict[asyncio.Timeout, float] = {}  # in order, since the limit is the same for all
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<Unread {len(self._deadlines)}>"
+
+    def begin(self, scope: asyncio.Timeout) -> None:
+        """A reply is being written inside `scope`, which ends with TimeoutError if that takes too long."""
+        self._deadlines[scope] = deadline = time.monotonic() + self._limit
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_at(deadline, self._look)
+
+    def end(self, scope: asyncio.Timeout) -> None:
+        """It is written, or will not be."""
+        self._deadlines.pop(scope, None)
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._alarm = None
+        for scope, deadline in list(self._deadlines.items()):
+            if deadline > loop.time():
+                self._alarm = loop.call_at(deadline, self._look)
+                break
+            del self._deadlines[scope]
+            scope.reschedule(loop.time())
 
 
 def stalled(last_reply: bytes) -> Refused:

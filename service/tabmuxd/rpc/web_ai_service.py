@@ -12,7 +12,7 @@ from tabmuxd.rpc import fields
 from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.watch_requests import sessions_watch
-from tabmuxd.rpc.watches import WatchSlots
+from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, session_order, turn_wait
 from tabmuxd.wire import session_message, turn_message
 
@@ -80,11 +80,10 @@ class WebAiService:
                     sha256=part.sha256,
                 )
 
-    async def WatchSessions(self, request: pb.WatchSessionsRequest, caller: Principal) -> AsyncGenerator[bytes, None]:
+    def WatchSessions(self, request: pb.WatchSessionsRequest, caller: Principal) -> OpenWatch:
         """Follow changes of sessions and turns, and of all else if asked; gives finished replies."""
         order = sessions_watch(request)
-        with self._slots.taken():
-            replies = self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval)
-            async with aclosing(replies):
-                async for reply in replies:
-                    yield reply
+        return self._slots.holding(
+            caller.name,
+            self._events.watch(order.start, order.wanted, bookmark_interval=order.bookmark_interval),
+        )

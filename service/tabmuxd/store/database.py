@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -110,7 +111,11 @@ class Store:
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """What `work` returns or raises; it runs on the reader's thread and sees one moment."""
-        return cast("T", await self._reads.call(work))
+        return await self.reading(work)
+
+    def reading(self, work: Callable[[Reader], T]) -> asyncio.Future[T]:
+        """As `read`, begun at once."""
+        return cast("asyncio.Future[T]", self._reads.submit(work))
 
     def statistics(self) -> StoreStatistics:
         """How full the lines are, and what was done since the start."""

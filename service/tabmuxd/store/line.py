@@ -82,6 +82,10 @@ class Line(Generic[Given]):
 
     async def call(self, work: Callable[[Given], object]) -> object:
         """What `work` returns or raises, once the thread has run it. Who is cancelled stops waiting, no more."""
+        return await self.submit(work)
+
+    def submit(self, work: Callable[[Given], object]) -> asyncio.Future[object]:
+        """A future of what `work` returns or raises; raises StoreClosed or StoreBusy where it will not be run."""
         if self._loop is None or not self._open:
             raise StoreClosed
         if self._waiting >= self._max_waiting:
@@ -89,7 +93,7 @@ class Line(Generic[Given]):
         job = Job(work, self._loop.create_future())
         self._waiting += 1
         self._jobs.put(job)
-        return await job.done
+        return job.done
 
     def take(self) -> list[Job[Given]]:
         """The next jobs, oldest first, waiting for one if there is none; empty when the thread has to end.

@@ -126,10 +126,24 @@ WRITE_HISTORY = compiled(
     )
 )
 APPEND_EVENT = compiled(EventModel.insert(_given(EventModel)))
-READ_EVENTS = compiled(
-    EventModel.select(*EventModel._meta.sorted_fields)  # noqa: SLF001 - peewee's documented place for it
-    .where((EventModel.revision > Parameter("after")) & (EventModel.revision <= Parameter("last")))
-    .order_by(EventModel.revision)
+
+
+def _events(*fields: peewee.Field) -> Statement:
+    """Of all events behind a place, up to another one."""
+    some = (EventModel.revision > Parameter("after")) & (EventModel.revision <= Parameter("last"))
+    return compiled(EventModel.select(*fields).where(some).order_by(EventModel.revision))
+
+
+READ_EVENTS = _events(*EventModel._meta.sorted_fields)  # noqa: SLF001 - peewee's documented place for it
+READ_BODIES = _events(
+    EventModel.revision,
+    EventModel.kind,
+    EventModel.resource_kind,
+    EventModel.browser,
+    EventModel.tab,
+    EventModel.session,
+    EventModel.session_before,
+    EventModel.body,
 )
 REPLACE_BROWSER = compiled(BROWSERS.model.insert(_given(BROWSERS.model)).on_conflict("REPLACE"))
 LAST_FENCING_TOKEN = compiled(

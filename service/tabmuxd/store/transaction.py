@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
@@ -118,6 +118,32 @@ class Reader:
                 Entry(revision, EventKind(kind), ResourceKind(resource_kind), place, moment(record_time), body)
             )
         return entries
+
+    def bodies(
+        self,
+        matches: Callable[[int, int, str, str, str, str], bool],
+        *,
+        after: int,
+        last: int,
+        count: int,
+        size_bytes: int,
+    ) -> tuple[int, list[bytes]]:
+        """Reads as `entries` does: the last revision read, and the bytes of those events that match.
+
+        `matches` is given the numbers of kind and resource kind, browser, tab, session and session before.
+        """
+        bodies: list[bytes] = []
+        size = 0
+        revision = after
+        for number, row in enumerate(self._run(statements.READ_BODIES, after=after, last=last)):
+            body = row[7]
+            size += len(body)
+            if number and (size > size_bytes or number == count):
+                break
+            revision = row[0]
+            if matches(*row[1:7]):
+                bodies.append(body)
+        return revision, bodies
 
     def _one(self, kind: type[R], statement: Statement, values: dict[str, Cell]) -> R | None:
         row = statement.run(self._connection, values).fetchone()
