@@ -38,9 +38,9 @@ _NOW: Final = datetime.now(UTC)
 async def run() -> str:
     """Measure, and give the line that says what came out.
 
-    The server was started after the events were recorded, so that it reads all of them from its store. Each round begins
-    one event further on than the round before: no reply is one that was made before. The bare server has in memory the
-    very replies that ours gave first. One client reads both, and leaves the messages as bytes.
+    The server was started after the events were recorded, so that it reads all of them from its store. Each round
+    begins one event further on than the round before: no reply is one that was made before. The bare server has in
+    memory the very replies that ours gave first. One client reads both, and leaves the messages as bytes.
     """
     async with (
         tabmuxd(prepare=_record) as server,

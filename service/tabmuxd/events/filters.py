@@ -24,6 +24,17 @@ class WatchFilter:
     tabs: frozenset[str] = frozenset()
     sessions: frozenset[str] = frozenset()
 
+    @property
+    def places(self) -> frozenset[str]:
+        """The parts of the place of an event that decide."""
+        looked_at = {
+            "browser": self.browser,
+            "tab": self.tabs,
+            "session": self.sessions,
+            "session_before": self.sessions,
+        }
+        return frozenset(part for part, wanted in looked_at.items() if wanted)
+
     def wants(self, kind: EventKind, resource_kind: ResourceKind, place: Place) -> bool:
         """Whether such an event is to be sent."""
         return self.matches(kind, resource_kind, place.browser, place.tab, place.session, place.session_before)

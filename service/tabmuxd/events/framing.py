@@ -22,9 +22,17 @@ def reply(events: Iterable[bytes], progress: Progress) -> bytes:
     place = _progress(progress)
     parts: list[bytes] = []
     for event in events:
-        parts += (_EVENTS, varint(len(event)), event)
+        parts.append(_header(len(event)))
+        parts.append(event)
     parts += (_PROGRESS, varint(len(place)), place)
     return b"".join(parts)
+
+
+def _header(size_bytes: int) -> bytes:
+    """What comes before an event of this size."""
+    if _CONTINUED <= size_bytes < _CONTINUED**2:  # as nearly all have
+        return bytes((_EVENTS[0], size_bytes % _CONTINUED | _CONTINUED, size_bytes // _CONTINUED))
+    return _EVENTS + varint(size_bytes)
 
 
 def varint(number: int) -> bytes:

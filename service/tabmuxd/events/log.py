@@ -177,6 +177,10 @@ class Log:
         """As `entries`, where they are in memory; else None."""
         return self._tail.after(after, count=count, size_bytes=size_bytes)
 
+    def is_recent(self, after: int) -> bool:
+        """Whether all events after `after` are in memory."""
+        return self._tail.holds(after)
+
     def reading(self, work: Callable[[Reader], T]) -> asyncio.Future[T]:
         """A future of what `work` returns or raises; it runs on the reader's thread and sees one moment."""
         return self._store.reading(work)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from tabmuxd.events.framing import reply
 from tabmuxd.events.log import Log
 from tabmuxd.events.resume import compacted
 from tabmuxd.events.shared import Lane, Step
 from tabmuxd.resources.event import Progress
-from tabmuxd.store import Reader
+from tabmuxd.store import Reader, StoreBusy
 
 
 async def next_step(log: Log, lane: Lane, cursor: int) -> Step:
@@ -22,24 +23,41 @@ async def next_step(log: Log, lane: Lane, cursor: int) -> Step:
         step = _step(log, bodies, entries[-1].revision)
         log.shared.keep(place, step)
         return step
-    reading = log.shared.reading.get(place)
-    if reading is None:
-        reading = log.shared.reading[place] = _read(log, lane, cursor)
-        reading.add_done_callback(lambda done: _keep(log, place, done))
     # A shield, since cancelling one who waits must not cancel what all share.
-    return await asyncio.shield(reading)
+    return await asyncio.shield(log.shared.reading.get(place) or _begin(log, lane, cursor))
+
+
+def read_ahead(log: Log, lane: Lane, cursor: int) -> None:
+    """Begin to read the step behind `cursor` for a watch that is busy with the one before, if the store has it."""
+    place = (lane, cursor)
+    if place in log.shared.reading or log.shared.step(place) or log.is_recent(cursor):
+        return
+    with contextlib.suppress(StoreBusy):  # then it is read when it is needed
+        _begin(log, lane, cursor)
+
+
+def _begin(log: Log, lane: Lane, cursor: int) -> asyncio.Future[Step]:
+    place = (lane, cursor)
+    reading = log.shared.reading[place] = _read(log, lane, cursor)
+    reading.add_done_callback(lambda done: _keep(log, place, done))
+    return reading
 
 
 def _read(log: Log, lane: Lane, cursor: int) -> asyncio.Future[Step]:
     last = log.head  # what is committed but not published yet must not be seen
-    limits, matches = lane.limits, lane.wanted.matches
+    limits, wanted = lane.limits, lane.wanted
 
     def read(reader: Reader) -> Step:
         compact_revision = reader.history().compact_revision
         if cursor < compact_revision:
             raise compacted(cursor, compact_revision)
         revision, bodies = reader.bodies(
-            matches, after=cursor, last=last, count=limits.event_count, size_bytes=limits.size_bytes
+            wanted.matches,
+            wanted.places,
+            after=cursor,
+            last=last,
+            count=limits.event_count,
+            size_bytes=limits.size_bytes,
         )
         return _step(log, bodies, revision)
 

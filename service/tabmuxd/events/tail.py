@@ -29,6 +29,10 @@ class Tail:
         """The revision of the newest event."""
         return self._first + len(self._entries) - 1
 
+    def holds(self, revision: int) -> bool:
+        """Whether every event after `revision` is here."""
+        return revision + 1 >= self._first
+
     def extend(self, entries: Sequence[Entry]) -> None:
         """Add events that follow the newest one."""
         self._entries.extend(entries)
@@ -43,9 +47,9 @@ class Tail:
 
         None if some of them are not in memory any more.
         """
-        start = revision + 1 - self._first
-        if start < 0:
+        if not self.holds(revision):
             return None
+        start = revision + 1 - self._first
         taken = self._entries[start : start + count]
         size = 0
         for number, entry in enumerate(taken):

@@ -15,7 +15,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.events.resume import check_resume
 from tabmuxd.events.shared import ReplyLimits
 from tabmuxd.events.snapshot import snapshot
-from tabmuxd.events.steps import next_step
+from tabmuxd.events.steps import next_step, read_ahead
 from tabmuxd.events.timer import LoopTimer, Timer
 from tabmuxd.resources.event import Progress
 
@@ -72,6 +72,8 @@ async def watch(
             else:
                 step = shared.step((lane, cursor)) or await next_step(log, lane, cursor)
                 cursor = step.revision
+                if cursor < log.head:
+                    read_ahead(log, lane, cursor)
                 if step.reply is not None:
                     yield step.reply
                 elif timer.now() >= due:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
@@ -21,6 +22,9 @@ from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind
 from tabmuxd.store.statements import Statement, statements_of
 
 R = TypeVar("R", bound=Resource)
+
+Matches: TypeAlias = Callable[[int, int, str, str, str, str], bool]
+"""Whether an event is wanted, by the numbers of its kinds and its browser, tab, session and session before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,30 +124,27 @@ class Reader:
         return entries
 
     def bodies(
-        self,
-        matches: Callable[[int, int, str, str, str, str], bool],
-        *,
-        after: int,
-        last: int,
-        count: int,
-        size_bytes: int,
+        self, matches: Matches, places: frozenset[str], *, after: int, last: int, count: int, size_bytes: int
     ) -> tuple[int, list[bytes]]:
         """Reads as `entries` does: the last revision read, and the bytes of those events that match.
 
-        `matches` is given the numbers of kind and resource kind, browser, tab, session and session before.
+        `places` names the parts of the place that `matches` looks at: `browser`, `tab`, `session`, `session_before`.
+        The others it gets empty.
         """
+        rows = self._run(statements.read_bodies(places), after=after, last=last).fetchmany(count)
+        if sum(len(row[-1]) for row in rows) > size_bytes:
+            ends = itertools.accumulate(len(row[-1]) for row in rows)
+            rows = rows[: max(1, sum(end <= size_bytes for end in ends))]
+        known: dict[tuple[Cell, ...], bool] = {}
         bodies: list[bytes] = []
-        size = 0
-        revision = after
-        for number, row in enumerate(self._run(statements.READ_BODIES, after=after, last=last)):
-            body = row[7]
-            size += len(body)
-            if number and (size > size_bytes or number == count):
-                break
-            revision = row[0]
-            if matches(*row[1:7]):
-                bodies.append(body)
-        return revision, bodies
+        for row in rows:
+            looked_at = row[1:-1]
+            wanted = known.get(looked_at)
+            if wanted is None:
+                wanted = known[looked_at] = matches(*looked_at)
+            if wanted:
+                bodies.append(row[-1])
+        return rows[-1][0] if rows else after, bodies
 
     def _one(self, kind: type[R], statement: Statement, values: dict[str, Cell]) -> R | None:
         row = statement.run(self._connection, values).fetchone()
