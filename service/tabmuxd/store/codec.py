@@ -21,6 +21,7 @@ R = TypeVar("R")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 _Convert = Callable[[typing.Any], typing.Any]
 
@@ -127,7 +128,7 @@ def _cell_shape(hint: object) -> _Shape:
         if value is None:
             return None
         plain = value if shape.encode is None else shape.encode(value)
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return _JSON.encode(plain)
 
     def decode(cell: str | None) -> object:
         if cell is None and shape.null:
