@@ -1,11 +1,12 @@
 # The commands of the README. Each works from a fresh clone; what they need goes to .venv.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test chaos check generate bench clean
+.PHONY: help setup demo test chaos soak check generate bench clean
 
 help:
 	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
 	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
 	@echo "make chaos           run the long tests, then long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
+	@echo "make soak            2,000 random schedules, then 200 watchers cut for 10 minutes; SCHEDULES, SECONDS, WATCHERS"
 	@echo "make check           run all static checks"
 	@echo "make generate        write the code of the contract anew"
 	@echo "make bench [B=name]  run all benchmarks, or benchmarks/name.py"
@@ -25,6 +26,12 @@ chaos:
 	@$(if $(SEED),:,scripts/test --long -m long)
 	@TABMUX_CHAOS_ROUNDS="$(or $(ROUNDS),20)" TABMUX_CHAOS_OPERATIONS="$(or $(OPERATIONS),500)" TABMUX_CHAOS_CLIENTS=8 \
 		TABMUX_CHAOS_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/chaos
+
+# The watch alone, for long: schedules judged by the rules W1 to W12, then a server under load.
+soak:
+	@TABMUX_SCHEDULES="$(or $(SCHEDULES),2000)" scripts/test -n 0 tests/events/test_watch_rules.py
+	@TABMUX_SOAK_SECONDS="$(or $(SECONDS),600)" TABMUX_SOAK_WATCHERS="$(or $(WATCHERS),200)" \
+		TABMUX_SOAK_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/soak
 
 check:
 	@scripts/check

@@ -30,7 +30,7 @@ from benchmarks.watchers import WATCH_TABS
 GOAL: Final = 0.3
 _EVENTS: Final = 100_000
 _TABS: Final = 100
-_ROUNDS: Final = 6
+_ROUNDS: Final = 20
 _BROWSER: Final = "browsers/main"
 _NOW: Final = datetime.now(UTC)
 

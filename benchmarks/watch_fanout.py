@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GOAL: Final = 1.1
 _WATCHERS: Final = 1000
 _CONNECTIONS: Final = 10
-_ROUNDS: Final = 20
+_ROUNDS: Final = 100
 _SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\nmax_principal_watch_count = {2 * _WATCHERS}\n"
 
 

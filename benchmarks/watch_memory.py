@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.bare_streams import WATCH, bare_server
-from benchmarks.comparison import Measure, alternate, report, tell
+from benchmarks.comparison import alternate, report, tell
 from benchmarks.processes import tabmuxd
 from benchmarks.watchers import QUIET_WATCH, WATCH_TABS, watchers
 
@@ -19,7 +19,7 @@ GOAL: Final = 1.5
 _WATCHERS: Final = 1000
 _WARM_UP: Final = 100
 _CONNECTIONS: Final = 10
-_ROUNDS: Final = 1
+_ROUNDS: Final = 5
 _SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\nmax_principal_watch_count = {2 * _WATCHERS}\n"
 _KIB: Final = 1024
 

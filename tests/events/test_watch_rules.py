@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,10 +17,13 @@ from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import EventKind
 from tabmuxd.store import Entry
 
-from tests.events.checkers import check
-from tests.events.recording import Call, Watcher, read_all
+from tests.events.checkers import check, w9_idle
+from tests.events.recording import INTERVAL, Call, Watcher, read_all
 from tests.events.steps import Clock, know_browser, step
 from tests.store.samples import session, tab
+
+SCHEDULES = int(os.environ.get("TABMUX_SCHEDULES", "30"))
+"""How many random schedules are played; `make soak` plays 2,000."""
 
 FILTERS: tuple[WatchFilter, ...] = (
     tab_filter(),
@@ -37,6 +41,13 @@ ACTIONS = st.one_of(
     st.tuples(st.just("open"), st.tuples(st.sampled_from(Start), st.sampled_from(FILTERS), st.integers(1, 3))),
     st.tuples(st.just("read"), st.tuples(st.integers(0, 7), st.integers(1, 4))),
     st.tuples(st.just("cut"), st.integers(0, 7)),
+    st.tuples(
+        st.just("race"),
+        st.tuples(
+            st.lists(st.tuples(st.integers(0, 10), NUMBERS), min_size=1, max_size=6),
+            st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True),
+        ),
+    ),
     st.tuples(st.just("compact"), st.integers(0, 5)),
     st.tuples(st.just("restart"), st.none()),
 )
@@ -85,6 +96,12 @@ class World:
         if self.clients:
             await self._resume(self.clients[number % len(self.clients)])
 
+    async def race(self, chosen: tuple[list[tuple[int, int]], list[int]]) -> None:
+        """Clients read while others write."""
+        steps, numbers = chosen
+        readers = {number % len(self.clients) for number in numbers} if self.clients else set()
+        await asyncio.gather(self.write(steps), *(self.read((number, 3)) for number in readers))
+
     async def compact(self, count: int) -> None:
         self.clock.advance(timedelta(days=2))
         before = self.log.compact_revision
@@ -109,6 +126,7 @@ class World:
             await client.watcher.close()
             for call in [*client.past, client.watcher.call]:
                 check(call, self.truth)
+                w9_idle(call, INTERVAL)
 
     def _behind(self, client: Client) -> bool:
         return client.watcher.call.replies[-1].progress.revision < self.log.progress.revision
@@ -132,8 +150,8 @@ class World:
         client.watcher = Watcher(self.log, start, client.wanted, limits=client.limits)
 
 
-@pytest.mark.timeout(120)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.timeout(90 + SCHEDULES)
+@settings(max_examples=SCHEDULES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTIONS, max_size=30))
 def test_rules_hold_in_every_history(actions: list[tuple[str, object]]) -> None:
     """Whatever is written, compacted, cut off and restarted, each call keeps W1 to W12 (WAT-01, WAT-02, WAT-03)."""
