@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -13,10 +13,12 @@ import pytest
 from tabmux.v1 import tab_service_pb2
 from tabmuxd.events import Changes, Log, LoopTimer, ReplyLimits, Start, WatchFilter, session_filter, tab_filter, watch
 from tabmuxd.events.bell import Bell
+from tabmuxd.events.shared import Shared, Step
 from tabmuxd.events.watch import longest_silence
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause, EventKind, Progress
 from tabmuxd.resources.tab import Tab
+from tabmuxd.store import Reader
 
 from tests.events.checkers import check, w9_idle
 from tests.events.recording import INTERVAL, Call, JumpingTimer, Reply, Watcher, read_all
@@ -210,11 +212,15 @@ async def test_compacted_under_a_slow_watch(directory: Path) -> None:
         await watcher.read()
         for number in range(1, 9):
             await open_tab(log, number)
+        truth = await read_all(log, 0)
         await watcher.read()
         await log.compact(age=timedelta(0), count=2)
         with pytest.raises(Refused) as caught:
-            await watcher.read()
-    assert (caught.value.reason, caught.value.metadata["after_revision"]) == (Reason.REVISION_COMPACTED, "2")
+            await watcher.catch_up()
+    last = watcher.call.replies[-1].progress.revision
+    assert (caught.value.reason, caught.value.metadata["after_revision"]) == (Reason.REVISION_COMPACTED, str(last))
+    assert last < 7
+    check(watcher.call, truth)
 
 
 async def test_slow_watch_delays_nobody(directory: Path) -> None:
@@ -333,6 +339,80 @@ async def test_replies_are_shared(directory: Path) -> None:
             await stream.aclose()
         assert len({id(body) for body in bodies}) == 1
         assert log.statistics().shared_reply_count == 1
+
+
+async def test_stored_replies_are_read_once(directory: Path) -> None:
+    """Watches that come back to one old place together read the store once, and one step ahead (section 4.4)."""
+    async with opened(directory, tail_count=1) as log:
+        place = log.progress
+        for number in range(1, 9):
+            await open_tab(log, number)
+        limits = ReplyLimits(event_count=4, size_bytes=10_000)
+        watchers = [Watcher(log, place, tab_filter(), limits=limits) for _ in range(20)]
+        for watcher in watchers:
+            await watcher.read()
+        reads: list[object] = []
+        reading = log.reading
+
+        def counted(work: Callable[[Reader], Step]) -> asyncio.Future[Step]:
+            reads.append(work)
+            return reading(work)
+
+        log.reading = counted  # type: ignore[assignment,method-assign]
+        await asyncio.gather(*(watcher.read() for watcher in watchers))
+        await asyncio.gather(*(watcher.catch_up() for watcher in watchers))
+        for watcher in watchers:
+            await watcher.close()
+        assert len(reads) == 2
+        assert log.shared.reading == {}
+    assert {len(watcher.call.events) for watcher in watchers} == {8}
+
+
+async def test_cancelled_reader_takes_no_other_along(directory: Path) -> None:
+    """A watch that is cut off while the store is read for it leaves the others their reply (WAT-07)."""
+    async with opened(directory, tail_count=1) as log:
+        place = log.progress
+        for number in range(1, 5):
+            await open_tab(log, number)
+        watchers = [Watcher(log, place, tab_filter()) for _ in range(2)]
+        for watcher in watchers:
+            await watcher.read()
+        reading = [asyncio.ensure_future(watcher.read()) for watcher in watchers]
+        await asyncio.sleep(0)
+        reading[0].cancel()
+        async with asyncio.timeout(LIMIT):
+            reply = await reading[1]
+        assert (reading[0].cancelled(), [shown.revision for shown in reply.events]) == (True, [2])
+        for watcher in watchers:
+            await watcher.close()
+
+
+async def test_news_and_bookmarks_together(directory: Path) -> None:
+    """On the loop's own time a bookmark comes after each silence, also after changes that came in between (W9)."""
+    async with opened(directory) as log:
+        replies = watch(log, Start.NOW, tab_filter(), bookmark_interval=timedelta(milliseconds=60), jitter=0.0)
+        async with asyncio.timeout(LIMIT):
+            await anext(replies)
+            seen = [Reply.parsed(await anext(replies))]
+            await open_tab(log, 1)
+            seen += [Reply.parsed(await anext(replies)) for _ in range(2)]
+        await replies.aclose()
+        assert shape(seen)[0] == ([], 1)
+        assert [events for events, _ in shape(seen) if events] == [[(2, "CREATED")]]
+        assert repr(log.bell) == "<Bell waiting=0>"
+
+
+def test_shared_replies_are_bounded() -> None:
+    """Finished replies are kept up to a number of bytes; the oldest go."""
+    shared = Shared(size_bytes=3_000, existing_count=2)
+    lane = shared.lane(tab_filter(), ReplyLimits())
+    assert shared.lane(tab_filter(), ReplyLimits()) is lane
+    steps = [Step(bytes(800), number + 1) for number in range(5)]
+    for number, each in [*enumerate(steps), *enumerate(steps[-1:], 4)]:
+        shared.keep((lane, number), each)
+    assert [shared.step((lane, number)) for number in range(5)] == [None, None, *steps[2:]]
+    shared.keep((lane, 9), Step(bytes(9_000), 10))
+    assert len(shared) == 0
 
 
 async def test_large_events(directory: Path) -> None:

@@ -33,6 +33,7 @@ def test_defaults(directory: Path) -> None:
         playground_port=0,
         log_level="info",
         max_watch_count=256,
+        max_principal_watch_count=64,
     )
 
 
@@ -57,6 +58,7 @@ playground = true
 playground_port = 1
 log_level = "DEBUG"
 max_watch_count = 2
+max_principal_watch_count = 1
 chromium = "/file/chromium"
 attach = "http://127.0.0.1:1"
 """
@@ -72,6 +74,7 @@ def test_file(directory: Path) -> None:
         playground_port=1,
         log_level="debug",
         max_watch_count=2,
+        max_principal_watch_count=1,
     )
 
 
@@ -88,6 +91,7 @@ def test_precedence(directory: Path) -> None:
         TABMUX_PLAYGROUND="off",
         TABMUX_CHROMIUM="",
         TABMUX_MAX_WATCH_COUNT="7",
+        TABMUX_MAX_PRINCIPAL_WATCH_COUNT="5",
         TABMUX_LOG_LEVEL="warning",
     )
 
@@ -99,6 +103,7 @@ def test_precedence(directory: Path) -> None:
         playground_port=3,
         log_level="error",
         max_watch_count=7,
+        max_principal_watch_count=5,
     )
 
 

@@ -285,7 +285,11 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    *, events: Events | None = None, max_watch_count: int = 256, write_timeout: timedelta = timedelta(seconds=60)
+    *,
+    events: Events | None = None,
+    max_watch_count: int = 256,
+    max_principal_watch_count: int = 64,
+    write_timeout: timedelta = timedelta(seconds=60),
 ) -> AsyncGenerator[Served]:
     """Serve fakes, but for real `events` if given, on a socket in a directory of its own."""
     below = Below()
@@ -301,6 +305,7 @@ async def serving(
                 web_ai,
                 events or fake_events,
                 max_watch_count=max_watch_count,
+                max_principal_watch_count=max_principal_watch_count,
                 write_timeout=write_timeout,
             ) as server,
             grpc.aio.insecure_channel(f"unix://{socket}", options=[("grpc.http2.bdp_probe", 0)]) as channel,

@@ -22,7 +22,7 @@ from tabmuxd.rpc.domain import ServerInfo
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.gate import Gate
 from tabmuxd.rpc.tab_service import TabService
-from tabmuxd.rpc.watches import WatchSlots
+from tabmuxd.rpc.watches import Unread, WatchSlots
 from tabmuxd.wire import event_message, progress_message
 
 from tests.rpc.fakes import HISTORY, NOW, TAB, Below, FakeEvents, FakeTabs, Served, serving, status_from
@@ -112,6 +112,68 @@ async def test_capacity() -> None:
         assert await third.read() == FIRST
         third.cancel()
         second.cancel()
+
+
+async def test_capacity_of_one_program() -> None:
+    """A program that has its part of the watches is refused one more; others still get theirs."""
+    async with serving(max_watch_count=3, max_principal_watch_count=2) as served:
+        served.events.replies = [FIRST.SerializeToString()]
+        served.below.gate = asyncio.Event()
+
+        def watch(name: str) -> grpc.aio.UnaryStreamCall[tab_pb.WatchTabsRequest, tab_pb.WatchTabsResponse]:
+            metadata = [("authorization", f"Local {name}")]
+            return served.tab_service.WatchTabs(tab_pb.WatchTabsRequest(), metadata=metadata)
+
+        open_watches = [watch("a"), watch("a")]
+        for each in open_watches:
+            assert await each.read() == FIRST
+        assert await refusal(watch("a")) == ("RESOURCE_EXHAUSTED", "WATCH_CAPACITY", {"limit": "2"})
+        open_watches.append(watch("b"))
+        assert await open_watches[2].read() == FIRST
+        assert await refusal(watch("c")) == ("RESOURCE_EXHAUSTED", "WATCH_CAPACITY", {"limit": "3"})
+        open_watches[0].cancel()
+        await served.below.cancelled.wait()
+        open_watches.append(watch("c"))
+        assert await open_watches[3].read() == FIRST
+        for each in open_watches:
+            each.cancel()
+
+
+async def test_refused_start_holds_no_place() -> None:
+    """A watch that is refused where it wants to begin takes nobody's place."""
+    async with serving(max_watch_count=1) as served:
+        served.below.error = refuse(Reason.REVISION_IN_FUTURE, "Not yet.", after_revision=9, current_revision=1)
+        for _ in range(3):
+            assert (await refusal(served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())))[1] == "REVISION_IN_FUTURE"
+
+
+async def test_unread_in_order() -> None:
+    """Each write has its own time: those that take too long are ended, those that are done or began later are not."""
+    unread = Unread(timedelta(milliseconds=50))
+    ended: list[str] = []
+
+    async def write(name: str, written: asyncio.Event | None) -> None:
+        try:
+            async with asyncio.timeout(None) as scope:
+                unread.begin(scope)
+                if written is not None:
+                    await written.wait()
+                    unread.end(scope)
+                await asyncio.Event().wait()
+        except TimeoutError:
+            ended.append(name)
+
+    written = asyncio.Event()
+    first, second = (asyncio.ensure_future(write(name, None)) for name in ("first", "second"))
+    done = asyncio.ensure_future(write("done", written))
+    await asyncio.sleep(0)
+    written.set()
+    async with asyncio.timeout(WAIT_SECONDS):
+        await asyncio.gather(first, second)
+        await write("later", None)
+    assert (ended, done.done(), repr(unread)) == (["first", "second", "later"], False, "<Unread 0>")
+    done.cancel()
+    await asyncio.wait([done])
 
 
 async def test_cancelled_watch_is_closed(served: Served) -> None:

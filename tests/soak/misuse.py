@@ -26,7 +26,7 @@ PLACES: Final = 64
 """Watches that one principal may have open."""
 
 _AT_ONCE: Final = 50
-_DEAD_SECONDS: Final = 70
+_DEAD_SECONDS: Final = 130  # two keepalive times and one timeout of the server
 _QUIET: Final = WatchTabsRequest(tabs=["browsers/-/tabs/0000000000"], bookmark_interval=Duration(seconds=300))
 _GHOST: Final = """
 import asyncio, sys
@@ -94,7 +94,7 @@ async def pinging(server: Server) -> AsyncGenerator[Watch]:
 
 
 async def vanish(server: Server) -> None:
-    """A program that holds all its places stops, as if the machine were gone: they are free in little over a minute.
+    """A program that holds all its places stops, as if the machine were gone: they are free in about two minutes.
 
     A process that ends is no such thing: the kernel closes its socket.
     """

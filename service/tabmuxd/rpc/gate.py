@@ -121,8 +121,9 @@ class Gate:
     async def _write_all(self, parts: Parts, context: StreamContext) -> None:
         last_reply = b""
         begin, end = self._unread.begin, self._unread.end
+        scope = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as scope:
+            async with scope:
                 async for part in parts:
                     if isinstance(part, bytes):
                         begin(scope)
