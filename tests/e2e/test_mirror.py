@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import tabmux
+from tabmux.errors import TabmuxError
 from tabmux.mirror import Mirror
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import AcquireLeaseRequest, CloseTabRequest, CreateTabRequest, UpdateTabRequest
@@ -63,10 +64,11 @@ async def test_mirror(server: Server) -> None:
     Nothing is told twice, nothing is missed, and only the compaction is a gap (W6, W7, WAT-03, CLI-01).
     """
     told: list[Change] = []
+    gaps: list[TabmuxError] = []
     address = f"unix://{server.state_directory / 'tabmuxd.sock'}"
     async with (
         tabmux.connect(address, environment={}) as client,
-        client.mirror(on_change=told.append, bookmark_interval=timedelta(seconds=1)) as mirror,
+        client.mirror(on_change=told.append, on_gap=gaps.append, bookmark_interval=timedelta(seconds=1)) as mirror,
     ):
         kept, ended, missed = [await opened(server) for _ in range(3)]
         create = CreateSessionRequest(provider="playground-textarea")
@@ -81,7 +83,7 @@ async def test_mirror(server: Server) -> None:
         await closed(server, ended)
         await equals_store(mirror, server)
         revisions = [change.event.revision for change in told if change.event is not None]
-        assert (revisions, mirror.gap_count) == (sorted(set(revisions)), 0)
+        assert (revisions, gaps) == (sorted(set(revisions)), [])
         assert [change.ended for change in told if change.name == ended.name][-2:] == [False, True]
 
         before = len(told)
@@ -91,7 +93,7 @@ async def test_mirror(server: Server) -> None:
         new = await opened(server)
         await closed(server, missed)
         await equals_store(mirror, server)
-        assert mirror.gap_count == 1
+        assert [gap.reason for gap in gaps] == ["REVISION_COMPACTED"]
         assert {new.name, kept.name} <= mirror.tabs.keys()
         assert [change.after for change in told[before:] if change.name == missed.name and change.ended]
 

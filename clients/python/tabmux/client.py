@@ -14,6 +14,7 @@ from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
 from tabmux.durations import duration_of
+from tabmux.errors import TabmuxError
 from tabmux.mirror import Mirror, mirrored
 from tabmux.names import browser_name, checked_session_id, new_request_id, session_name
 from tabmux.places import Place, find_authorization, find_place
@@ -192,14 +193,17 @@ class Client:
         *,
         scope: WatchScope = "everything",
         on_change: Callable[[Change], None] | None = None,
+        on_gap: Callable[[TabmuxError], None] | None = None,
         bookmark_interval: timedelta | None = None,
     ) -> AbstractAsyncContextManager[Mirror]:
         """A live map of what exists: of tabs, of sessions and turns, or of everything in one order.
 
         Entering waits until it is whole. `on_change` is called on the loop for each change, in order, at first with all
-        that exists; what it raises ends the mirror. Raises `TabmuxError` where the service refuses to be watched.
+        that exists; `on_gap`, with REVISION_COMPACTED or HISTORY_CHANGED, where changes were missed: what is found to
+        differ follows. What they raise ends the mirror. Raises `TabmuxError` where the service refuses to be watched.
         """
-        return mirrored(self._opener(scope, (), (), bookmark_interval), silence_limit(bookmark_interval), on_change)
+        open_watch = self._opener(scope, (), (), bookmark_interval)
+        return mirrored(open_watch, silence_limit(bookmark_interval), on_change, on_gap)
 
     def _opener(
         self,

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Kind = TypeVar("Kind", Browser, Tab, Lease, Session, Turn)
 
 # The history behind the mirror's place is gone, or is another: what is there now is compared with what was.
-_GAPS: Final = frozenset({"REVISION_COMPACTED", "HISTORY_CHANGED", "REVISION_IN_FUTURE"})
+_GAPS: Final = frozenset({"REVISION_COMPACTED", "HISTORY_CHANGED"})
 _PLACE_PAUSE: Final = timedelta(seconds=1)
 
 
@@ -35,12 +35,16 @@ class Mirror:
     as old as the last event of its resource.
     """
 
-    def __init__(self, on_change: Callable[[Change], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[Change], None] | None = None,
+        on_gap: Callable[[TabmuxError], None] | None = None,
+    ) -> None:
         self._on_change = on_change
+        self._on_gap = on_gap
         self._view = View()
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure: BaseException | None = None
-        self.gap_count = 0
 
     def __repr__(self) -> str:
         """How much it holds, and up to where."""
@@ -88,7 +92,7 @@ class Mirror:
     async def until(self, reached: Callable[["Mirror"], T]) -> T:
         """What `reached` gives, once that is true; it is asked again after each reply of the server.
 
-        Raises what ended the mirror: a `TabmuxError`, or what `on_change` raised.
+        Raises what ended the mirror: a `TabmuxError`, or what `on_change` or `on_gap` raised.
         """
         while not (found := reached(self)):
             if self._failure is not None:
@@ -108,6 +112,11 @@ class Mirror:
             if self._on_change is not None:
                 self._on_change(change)
         self._move()
+
+    def miss(self, error: TabmuxError) -> None:
+        """What happened behind the place is not to be had; a snapshot follows."""
+        if self._on_gap is not None:
+            self._on_gap(error)
 
     def fail(self, failure: BaseException) -> None:
         """Nothing more comes."""
@@ -130,11 +139,12 @@ async def mirrored(
     open_watch: OpenWatch,
     silence: timedelta,
     on_change: Callable[[Change], None] | None,
+    on_gap: Callable[[TabmuxError], None] | None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncGenerator[Mirror, None]:
     """A mirror that is kept while entered, whole from the start; leaving raises what ended it before."""
-    mirror = Mirror(on_change)
+    mirror = Mirror(on_change, on_gap)
     keeping = asyncio.ensure_future(_keep(mirror, open_watch, silence, sleep))
     try:
         await mirror.until(lambda mirror: mirror.progress.revision or mirror.progress.history_id)
@@ -172,7 +182,7 @@ async def _keep(
                 if error.reason == "WATCH_CAPACITY" and mirror.progress.history_id:
                     await sleep((error.retry_delay or _PLACE_PAUSE).total_seconds())
                 elif error.reason in _GAPS:
-                    mirror.gap_count += 1
+                    mirror.miss(error)
                     position = None
                 else:
                     raise

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tabmux.v1.browser_pb2 import Browser
 from tabmux.v1.event_pb2 import Event, EventKind, WatchProgress
@@ -12,6 +12,10 @@ from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
 
 Resource: TypeAlias = Browser | Tab | Lease | Session | Turn
+
+_STANDING: Final = frozenset(
+    {EventKind.EVENT_KIND_EXISTING, EventKind.EVENT_KIND_CREATED, EventKind.EVENT_KIND_UPDATED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,11 @@ class View:
             changes = [change for event in events if (change := self._take_event(event)) is not None]
             self.progress = progress
             return changes
-        self._arriving.update((resource.name, resource) for event in events if (resource := resource_of(event)))
+        self._arriving.update(
+            (resource.name, resource)
+            for event in events
+            if event.kind in _STANDING and (resource := resource_of(event)) is not None
+        )
         if progress.revision == 0:
             return []
         arrived, self._arriving = self._arriving, None
@@ -67,10 +75,10 @@ class View:
 
     def _take_event(self, event: Event) -> Change | None:
         resource = resource_of(event)
-        if resource is None:
-            return None
-        before = self._resources.get(resource.name)
         ended = event.kind == EventKind.EVENT_KIND_ENDED
+        if resource is None or not (ended or event.kind in _STANDING):
+            return None  # of a later version of the contract (rule W12)
+        before = self._resources.get(resource.name)
         if ended:
             self._resources.pop(resource.name, None)
         else:

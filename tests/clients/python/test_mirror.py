@@ -86,7 +86,7 @@ async def test_follows(server: ScriptedServer, client: Client) -> None:
     )
     told: list[Change] = []
     async with client.mirror(on_change=told.append) as mirror:
-        assert (titles(mirror), mirror.progress, mirror.gap_count) == ({"a": ""}, at(7), 0)
+        assert (titles(mirror), mirror.progress) == ({"a": ""}, at(7))
         go_on.set()
         await reached(mirror, 10)
         assert titles(mirror) == {"b": "2"}
@@ -124,40 +124,59 @@ async def test_survives_restart(server: ScriptedServer, client: Client) -> None:
         [existing(tab("a"), revision=7), asyncio.Event()],
         [changed(event(8, EVENT_KIND_UPDATED, tab("a", "8"))), asyncio.Event()],
     )
-    async with client.mirror() as mirror:
+    gaps: list[TabmuxError] = []
+    async with client.mirror(on_gap=gaps.append) as mirror:
         await server.restart()
         await reached(mirror, 8)
-        assert (titles(mirror), mirror.gap_count) == ({"a": "8"}, 0)
+        assert (titles(mirror), gaps) == ({"a": "8"}, [])
 
 
-@pytest.mark.parametrize("reason", ["REVISION_COMPACTED", "HISTORY_CHANGED", "REVISION_IN_FUTURE"])
+@pytest.mark.parametrize("reason", ["REVISION_COMPACTED", "HISTORY_CHANGED"])
 async def test_gaps(server: ScriptedServer, client: Client, reason: str) -> None:
-    """Behind a gap it compares what is there with what was, and tells the difference; until then it shows the old."""
+    """It tells a gap, then what differs behind it from what was before; until then it shows the old (WAT-03)."""
     server.script(
         "WatchSessions",
         [existing(tab("a", "1"), tab("b"), tab("c"), revision=7), Refuse(grpc.StatusCode.UNAVAILABLE)],
-        [Refuse(grpc.StatusCode.FAILED_PRECONDITION, reason)],
+        [Refuse(grpc.StatusCode.OUT_OF_RANGE, reason)],
         [existing(tab("a", "2")), existing(tab("c"), tab("d"), revision=3, history="h2"), asyncio.Event()],
     )
-    told: list[Change] = []
+    told: list[Change | str] = []
     seen: list[dict[str, str]] = []
 
     def see(mirror: Mirror) -> str:
         seen.append(titles(mirror))
         return mirror.progress.history_id
 
-    async with client.mirror(on_change=told.append) as mirror:
+    def miss(error: TabmuxError) -> None:
+        told.append(error.reason)
+
+    async with client.mirror(on_change=told.append, on_gap=miss) as mirror:
         first = len(told)
         async with asyncio.timeout(LIMIT):
             await mirror.until(lambda mirror: see(mirror) == "h2")
-        assert (titles(mirror), mirror.gap_count) == ({"a": "2", "c": "", "d": ""}, 1)
+        assert titles(mirror) == {"a": "2", "c": "", "d": ""}
     assert seen[:-1] == [{"a": "1", "b": "", "c": ""}] * (len(seen) - 1)
     assert told[first:] == [
+        reason,
         Change("b", tab("b"), None, ended=True, event=None),
         Change("a", tab("a", "1"), tab("a", "2"), ended=False, event=None),
         Change("d", None, tab("d"), ended=False, event=None),
     ]
     assert server.requests("WatchSessions") == [SNAPSHOT, resuming(7), SNAPSHOT]
+
+
+async def test_revision_in_future(server: ScriptedServer, client: Client) -> None:
+    """A server that has not come as far as the mirror has an older store, or a fault: the mirror ends, and says so."""
+    server.script(
+        "WatchSessions",
+        [existing(tab("a"), revision=7), Refuse(grpc.StatusCode.UNAVAILABLE)],
+        [Refuse(grpc.StatusCode.OUT_OF_RANGE, "REVISION_IN_FUTURE")],
+    )
+    with pytest.raises(TabmuxError) as caught:
+        async with client.mirror() as mirror:
+            await reached(mirror, 8)
+    assert caught.value.reason == "REVISION_IN_FUTURE"
+    assert server.requests("WatchSessions") == [SNAPSHOT, resuming(7)]
 
 
 async def test_waits_for_a_place(server: ScriptedServer, client: Client) -> None:
@@ -194,10 +213,11 @@ async def test_callback_fails(server: ScriptedServer, client: Client) -> None:
 
 
 def test_unknown_kinds() -> None:
-    """An event of a kind that this client does not know changes nothing but the place."""
+    """An event of a kind, or of a resource, that this client does not know changes nothing but the place (W12)."""
     view = View()
-    view.take([Event(revision=1)], at(1))
-    assert (view.take([Event(revision=2)], at(2)), view.progress, dict(view.resources)) == ([], at(2), {})
+    view.take([Event(revision=1), event(1, 99, tab("a"))], at(1))
+    assert (view.take([Event(revision=2), event(3, 99, tab("a"))], at(3)), view.progress) == ([], at(3))
+    assert dict(view.resources) == {}
 
 
 names = strategies.sampled_from("abcd")

@@ -43,7 +43,8 @@ async def watch(client: Client, arguments: argparse.Namespace, output: Output) -
     if arguments.turn is None:
         if output.terminal and not output.as_json and arguments.since is None:
             await follow(client, "sessions", _HEAD, _rows, again=again, output=output)
-        await print_changes(client, "sessions", arguments.since, again, output)
+        else:
+            await print_changes(client, "sessions", arguments.since, again, output)
         return Exit.OK
     return await _follow(client.answer(await _turn_name(client, arguments.turn)), output)
 

@@ -97,7 +97,8 @@ async def watch(client: Client, arguments: argparse.Namespace, output: Output) -
     again = "tabmux tab watch"
     if output.terminal and not output.as_json and arguments.since is None:
         await follow(client, "tabs", _HEAD, _rows, again=again, output=output)
-    await print_changes(client, "tabs", arguments.since, again, output)
+    else:
+        await print_changes(client, "tabs", arguments.since, again, output)
     return Exit.OK
 
 
