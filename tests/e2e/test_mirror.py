@@ -19,7 +19,7 @@ from tabmuxd.events import Log
 
 from tests.e2e.serving import LIMIT, Server
 
-pytestmark = [pytest.mark.chromium, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(120)]
 
 
 async def opened(server: Server) -> Tab:

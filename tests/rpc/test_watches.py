@@ -139,6 +139,32 @@ async def test_capacity_of_one_program() -> None:
             each.cancel()
 
 
+async def test_many_idle_watches() -> None:
+    """Calls are answered beside 500 watches that wait; cut, these give all their places back (WAT-06, WAT-07)."""
+    count = 500
+    async with serving(max_watch_count=count, max_principal_watch_count=count) as served:
+        served.events.replies = [FIRST.SerializeToString()]
+        served.below.gate = asyncio.Event()
+
+        def watch() -> grpc.aio.UnaryStreamCall[tab_pb.WatchTabsRequest, tab_pb.WatchTabsResponse]:
+            return served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())
+
+        watches = [watch() for _ in range(count)]
+        assert await asyncio.gather(*(each.read() for each in watches)) == [FIRST] * count
+        await served.tab_service.GetServerInfo(tab_pb.GetServerInfoRequest(), timeout=WAIT_SECONDS)
+        assert (await refusal(watch()))[1] == "WATCH_CAPACITY"
+        for each in watches:
+            each.cancel()
+        async with asyncio.timeout(WAIT_SECONDS):
+            while served.events.open_count:
+                served.events.closed.clear()
+                await served.events.closed.wait()
+        again = [watch() for _ in range(count)]
+        assert await asyncio.gather(*(each.read() for each in again)) == [FIRST] * count
+        for each in again:
+            each.cancel()
+
+
 async def test_refused_start_holds_no_place() -> None:
     """A watch that is refused where it wants to begin takes nobody's place."""
     async with serving(max_watch_count=1) as served:
