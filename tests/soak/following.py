@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +47,16 @@ class Lines:
         await old.close()
 
 
+class Manner(Enum):
+    """How a client reads."""
+
+    QUICK = "quick"
+    DAWDLES = "dawdles"
+    """It takes its time over each reply."""
+    SLEEPS = "sleeps"
+    """From its first place on it reads nothing."""
+
+
 class Follower:
     """Keeps a view of all there is, over calls that are cut.
 
@@ -54,30 +65,25 @@ class Follower:
     """
 
     def __init__(
-        self,
-        lines: Lines,
-        number: int,
-        chance: Random,
-        *,
-        dawdles: bool = False,
-        sleeps_until: asyncio.Event | None = None,
+        self, lines: Lines, number: int, chance: Random, morning: asyncio.Event, manner: Manner = Manner.QUICK
     ) -> None:
-        """Nothing is watched yet.
-
-        `dawdles`: it takes its time over each reply. `sleeps_until`: from its first place on it reads nothing until
-        then.
-        """
+        """Nothing is watched yet. `manner` is how it reads until `morning`; then it is quick."""
         self.view = View()
         self.cut_count = 0
         self.stall_count = 0
         self._lines = lines
         self._number = number
         self._chance = chance
-        self._dawdles = dawdles
-        self._sleeps_until = sleeps_until
+        self._morning = morning
+        self._manner = manner
         self._place: WatchProgress | None = None
         self._call: grpc.aio.UnaryStreamCall[WatchSessionsRequest, WatchSessionsResponse] | None = None
         self._moved = asyncio.Event()
+
+    def __repr__(self) -> str:
+        """Which it is, how far it has come, and how its call stands."""
+        done = self._call is None or self._call.done()
+        return f"<Follower {self._number} {self._manner.value} {self.revision=} {self.cut_count=} {done=}>"
 
     @property
     def revision(self) -> int:
@@ -91,10 +97,13 @@ class Follower:
 
     async def passed(self, revision: int) -> None:
         """Return once it has come this far."""
-        async with asyncio.timeout(3 * LIMIT):
-            while self.revision < revision:
-                self._moved.clear()
-                await self._moved.wait()
+        try:
+            async with asyncio.timeout(3 * LIMIT):
+                while self.revision < revision:
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            raise AssertionError(f"{self} does not come to {revision}") from None
 
     async def follow(self) -> None:
         """Watch until cancelled; raises where a rule is broken, and for an end that nothing explains."""
@@ -124,10 +133,10 @@ class Follower:
         self._call = self._lines.stub(self._number).WatchSessions(request)
         async for reply in self._call:
             self._take(reply)
-            if self._dawdles:
+            if self._manner is Manner.DAWDLES and not self._morning.is_set():
                 await asyncio.sleep(_DAWDLE_SECONDS)
-            if self._sleeps_until is not None and self._place is not None:
-                await self._sleeps_until.wait()
+            if self._manner is Manner.SLEEPS and self._place is not None:
+                await self._morning.wait()
 
     def _take(self, reply: WatchSessionsResponse) -> None:
         kinds = {event.kind == EventKind.EVENT_KIND_EXISTING for event in reply.events}
@@ -146,18 +155,15 @@ class Follower:
 
 @contextlib.asynccontextmanager
 async def followed(followers: Sequence[Follower]) -> AsyncGenerator[None]:
-    """All of them follow, each from a whole snapshot, until left; leaving raises what one of them has found wrong."""
-    following = [asyncio.ensure_future(follower.follow()) for follower in followers]
-    try:
-        await asyncio.gather(*(follower.passed(1) for follower in followers))
-        yield
-    finally:
-        for task in following:
-            task.cancel()
-        ends = await asyncio.gather(*following, return_exceptions=True)
-    for end in ends:
-        if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
-            raise end
+    """All of them follow, each from a whole snapshot, until left; what one of them finds wrong ends all at once."""
+    async with asyncio.TaskGroup() as tasks:
+        following = [tasks.create_task(follower.follow()) for follower in followers]
+        try:
+            await asyncio.gather(*(follower.passed(1) for follower in followers))
+            yield
+        finally:
+            for task in following:
+                task.cancel()
 
 
 def _is_cancelled() -> bool:

@@ -99,7 +99,10 @@ async def vanish(server: Server) -> None:
     A process that ends is no such thing: the kernel closes its socket.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _GHOST, str(server.state_directory), str(PLACES), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", _GHOST, str(server.state_directory), str(PLACES)),
+        stdout=asyncio.subprocess.PIPE,
+        # A stopped process has all of its group hung up when the shell that leads the group exits.
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None

@@ -18,7 +18,7 @@ from tabmux.view import resource_of
 
 from tests.cdp.browsers import fresh_profile
 from tests.e2e.serving import Server, serving
-from tests.soak.following import Follower, Lines, followed
+from tests.soak.following import Follower, Lines, Manner, followed
 from tests.soak.misuse import pinging, take_all_places, vanish
 from tests.soak.writing import Writers
 
@@ -28,7 +28,6 @@ SEED: Final = int(os.environ.get("TABMUX_SOAK_SEED") or os.urandom(4).hex(), 16)
 
 _LONG_SECONDS: Final = 300
 _CUTS_PER_SECOND: Final = 10
-_DAWDLERS: Final = 10  # one in so many takes its time
 _WHOLE_LINES: Final = 0.05
 _MIB: Final = 1024 * 1024
 _MOST_GROWTH: Final = 96 * _MIB
@@ -50,8 +49,10 @@ async def test_soak() -> None:
         async with serving(directory, 0) as server:
             lines = Lines(server, [f"watcher-{number % 10}" for number in range(20)])
             morning = asyncio.Event()
-            sleepers = [Follower(Lines(server, ["sleeper"]), 0, chance, sleeps_until=morning) for _ in range(3)]
-            awake = [Follower(lines, number, chance, dawdles=number % _DAWDLERS == 0) for number in range(WATCHERS)]
+            sleepers = [Follower(Lines(server, ["sleeper"]), 0, chance, morning, Manner.SLEEPS) for _ in range(3)]
+            dawdlers = [Follower(lines, number, chance, morning, Manner.DAWDLES) for number in range(WATCHERS // 10)]
+            quick = [Follower(lines, number, chance, morning) for number in range(len(dawdlers), WATCHERS)]
+            awake = [*dawdlers, *quick]
             writers = Writers(server, chance)
             memory: list[int] = []
             async with pinging(server), followed([*awake, *sleepers]), asyncio.TaskGroup() as tasks:
