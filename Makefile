@@ -43,7 +43,7 @@ generate:
 bench: setup
 	@browser="$$(scripts/chromium)" && export TABMUX_CHROMIUM="$$browser" && \
 	for name in $(or $(B),$$(grep -sl __main__ benchmarks/*.py | xargs -rn1 basename -s .py)); do \
-		echo "== $$name" && .venv/bin/python -m "benchmarks.$$name" || exit 1; \
+		echo "== $$name" && .venv/bin/python -m "benchmarks.$$name" || { echo "$$name ended with code $$?" >&2; exit 1; }; \
 	done
 
 clean:

@@ -22,7 +22,7 @@ from benchmarks.comparison import Measure, alternate, report, tell
 GOAL: Final = 1.0
 _CALLERS: Final = 64
 _CHANGES: Final = 50  # of each caller in a round
-_ROUNDS: Final = 30
+_ROUNDS: Final = 20
 _BROWSER: Final = "browsers/main"
 
 

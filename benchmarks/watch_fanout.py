@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Awaitable, Callable
 from statistics import median
@@ -11,42 +10,44 @@ from typing import TYPE_CHECKING, Final
 
 from tabmux.channel import open_channel
 from tabmux.places import find_place
-from tabmux.v1.tab_service_pb2 import CreateTabRequest, UpdateTabRequest
-from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
+from tabmux.v1.web_ai_service_pb2 import CreateSessionRequest, WatchSessionsRequest
+from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 
 from benchmarks.bare_streams import WATCH, bare_server, tell_all
 from benchmarks.comparison import Comparison, Measure, alternate, percentile, report, tell
 from benchmarks.processes import tabmuxd
-from benchmarks.watchers import QUIET_WATCH, WATCH_TABS, Watchers, watchers
+from benchmarks.watchers import QUIET, Watchers, watchers
 
 if TYPE_CHECKING:
-    from tabmux.v1.tab_service_pb2_grpc import TabServiceAsyncStub  # exists for type checkers only
+    from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub  # exists for type checkers only
 
 GOAL: Final = 1.1
 _WATCHERS: Final = 1000
 _CONNECTIONS: Final = 10
 _ROUNDS: Final = 100
+_WATCH_SESSIONS: Final = "/tabmux.v1.WebAiService/WatchSessions"
 _SETTINGS: Final = f"max_watch_count = {2 * _WATCHERS}\nmax_principal_watch_count = {2 * _WATCHERS}\n"
 
 
 async def run() -> str:
     """Measure, and give the line that says what came out.
 
-    From the call that makes the change until each watcher has its bytes; on our side that is `UpdateTab`, with its
-    transaction. All streams are read by this process. p50 and p99 are those of the watchers of one event; their medians
-    over all events are compared, and the worse of the two ratios counts.
+    From the call that makes the change until each watcher has its bytes; on our side that is `CreateSession`, with its
+    transaction: nothing but this benchmark changes sessions, while a tab is looked at by the server too. All streams
+    are read by this process. p50 and p99 are those of the watchers of one event; their medians over all events are
+    compared, and the worse of the two ratios counts.
     """
-    async with tabmuxd(settings=_SETTINGS) as server, server.channel() as channel:
-        stub: TabServiceAsyncStub = TabServiceStub(channel)
-        tab = (await stub.CreateTab(CreateTabRequest())).tab
-        numbers = itertools.count()
+    # Sessions need a provider; nothing is asked of it.
+    async with tabmuxd("--playground-port", "9", settings=_SETTINGS) as server, server.channel() as channel:
+        stub: WebAiServiceAsyncStub = WebAiServiceStub(channel)
 
         async def change() -> None:
-            await stub.UpdateTab(UpdateTabRequest(name=tab.name, labels={"n": str(next(numbers) % 10)}))
+            await stub.CreateSession(CreateSessionRequest(provider="playground-textarea"))
 
+        request = WatchSessionsRequest(bookmark_interval=QUIET).SerializeToString()
         size = {"count": _WATCHERS, "connections": _CONNECTIONS}
         async with (
-            watchers(server.address, WATCH_TABS, QUIET_WATCH, **size) as ours,
+            watchers(server.address, _WATCH_SESSIONS, request, **size) as ours,
             bare_server(server.state_directory) as bare,
             watchers(bare.address, WATCH, bytes(60), **size) as theirs,
             open_channel(find_place(bare.address, {})) as bare_channel,
@@ -70,7 +71,7 @@ def _event(watching: Watchers, send: Callable[[], Awaitable[None]]) -> Measure:
     async def measure(_round: int) -> list[float]:
         begin = time.perf_counter()
         await send()
-        return [arrival - begin for arrival in await watching.arrivals()]
+        return [arrival - begin for arrival in await watching.arrivals(begin)]
 
     return measure
 

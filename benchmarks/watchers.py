@@ -13,8 +13,9 @@ from google.protobuf.duration_pb2 import Duration
 from tabmux.v1.tab_service_pb2 import WatchTabsRequest
 
 WATCH_TABS: Final = "/tabmux.v1.TabService/WatchTabs"
-# No bookmark comes while a benchmark runs.
-QUIET_WATCH: Final = WatchTabsRequest(bookmark_interval=Duration(seconds=300)).SerializeToString()
+QUIET: Final = Duration(seconds=300)
+"""Between bookmarks: none comes while a benchmark runs."""
+QUIET_WATCH: Final = WatchTabsRequest(bookmark_interval=QUIET).SerializeToString()
 _LIMIT_SECONDS: Final = 60.0
 
 
@@ -25,24 +26,40 @@ class Watchers:
         self._count = count
         self._arrivals: list[float] = []
         self._complete = asyncio.Event()
+        self._end = ""
         self.last_message = b""
 
-    async def arrivals(self) -> list[float]:
-        """When each stream got the one message that was sent to all, in seconds; waits until all have."""
-        async with asyncio.timeout(_LIMIT_SECONDS):
-            await self._complete.wait()
+    async def arrivals(self, sent: float = 0.0) -> list[float]:
+        """When each stream got the one message that was sent to all at `sent`, in seconds; waits until all have.
+
+        Raises RuntimeError, with the reason, where one of them does not get it, or gets something else too.
+        """
+        try:
+            async with asyncio.timeout(_LIMIT_SECONDS):
+                await self._complete.wait()
+        except TimeoutError:
+            got = f"{len(self._arrivals)} of {self._count} streams got the message"
+            raise RuntimeError(f"{got} within {_LIMIT_SECONDS:.0f} s") from None
+        if self._end:
+            raise RuntimeError(f"a stream ended: {self._end}")
         arrivals, self._arrivals = self._arrivals, []
         self._complete.clear()
-        assert len(arrivals) == self._count, "a stream got more than one"
+        if len(arrivals) > self._count or min(arrivals) < sent:
+            raise RuntimeError("something else was told to the streams, and no time can be taken")
         return arrivals
 
     async def read(self, call: grpc.aio.UnaryStreamCall[bytes, bytes]) -> None:
-        """Read a stream until it ends."""
-        async for message in call:
-            self._arrivals.append(time.perf_counter())
-            if len(self._arrivals) >= self._count:
-                self.last_message = message
-                self._complete.set()
+        """Read a stream until it is cancelled; that it ends by itself is told to who waits for arrivals."""
+        try:
+            async for message in call:
+                self._arrivals.append(time.perf_counter())
+                if len(self._arrivals) >= self._count:
+                    self.last_message = message
+                    self._complete.set()
+            self._end = "OK"
+        except grpc.aio.AioRpcError as error:
+            self._end = f"{error.code().name}: {error.details()}"
+        self._complete.set()
 
 
 @asynccontextmanager
