@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ def serve(socket: str, messages: str) -> None:
 
 
 @asynccontextmanager
-async def bare_server(directory: Path, messages: Sequence[bytes] = ()) -> AsyncIterator[BareServer]:
+async def bare_server(directory: Path, messages: Sequence[bytes] = ()) -> AsyncGenerator[BareServer]:
     """Run it in a process of its own, socket and messages in `directory`."""
     socket, file = directory / "streams.sock", directory / "streams.messages"
     file.write_bytes(b"".join(len(each).to_bytes(_LENGTH_BYTES, "big") + each for each in messages))
@@ -87,7 +87,7 @@ class _Streams:
 
 async def _serve(socket: str, messages: Sequence[bytes]) -> None:
     streams = _Streams(messages)
-    server = grpc.aio.server(options=rpc_server._OPTIONS)  # noqa: SLF001 - with others it would be another comparison
+    server = grpc.aio.server(options=rpc_server.SERVER_OPTIONS)
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Watch": grpc.unary_stream_rpc_method_handler(streams.watch),
         "Replay": grpc.unary_stream_rpc_method_handler(streams.replay),

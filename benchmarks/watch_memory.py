@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -62,7 +62,7 @@ def _own_bytes(pid: int) -> int:
 
 
 @asynccontextmanager
-async def _directory() -> AsyncIterator[Path]:
+async def _directory() -> AsyncGenerator[Path]:
     path = Path(tempfile.mkdtemp(prefix="tm"))  # the path of a socket must be short
     try:
         yield path

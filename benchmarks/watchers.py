@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -65,7 +65,7 @@ class Watchers:
 @asynccontextmanager
 async def watchers(
     address: str, method: str, request: bytes, *, count: int, connections: int
-) -> AsyncIterator[Watchers]:
+) -> AsyncGenerator[Watchers]:
     """Watch `method` by so many streams over so many connections; each has got its first reply."""
     watching = Watchers(count)
     async with AsyncExitStack() as stack:
