@@ -169,10 +169,12 @@ class Programs(RuleBasedStateMachine):
             lease = self.run(self._leases.acquire(by, LeaseOrder(tab.name, terms, key)))
         except Refused as refused:
             assert refused.reason == expected  # noqa: PT017
+            self._settle()  # what is over on the tab is ended before the request is judged
             return
         assert expected is None
         if same:
             assert lease == self._log.live.leases[same[0]]
+            self._settle()
             return
         assert lease.fencing_token > max((each.token for each in self.held.values() if each.tab == tab.name), default=0)
         self.held[lease.name] = Held(by.name, tab.name, terms.ttl, self.now + terms.ttl, lease.fencing_token)
