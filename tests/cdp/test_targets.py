@@ -468,6 +468,16 @@ async def test_browser_ends(browser: Browser) -> None:
     assert (session.detached, connection.closed) == (True, True)
 
 
+async def discovered(targets: Targets, peer: Peer, *described: dict[str, Any]) -> None:
+    """Have these pages listed as being there already."""
+    discovering = asyncio.create_task(targets.discover(timeout=LONG))
+    message = await peer.call("Target.setDiscoverTargets")
+    for each in described:
+        peer.event("Target.targetCreated", {"targetInfo": each})
+    peer.reply(message)
+    await discovering
+
+
 _OLD = raw("old", attached=True)
 
 
@@ -488,9 +498,22 @@ _OLD = raw("old", attached=True)
 async def test_discarded(burst: list[dict[str, Any]], told: str) -> None:
     """A page that is gone was replaced only where one that showed the same at once was created with it (O-114)."""
     async with scripted_targets() as (targets, heard, peer):
-        for described in (_OLD, *burst):
+        await discovered(targets, peer, _OLD)
+        for described in burst:
             peer.event("Target.targetCreated", {"targetInfo": described})
         peer.event("Target.targetDestroyed", {"targetId": "old"})
         await heard.until(told, "old")
         assert [each for each in heard.told if each[1] == "old"] == [("created", "old"), (told, "old")]
         assert set(targets.pages) == {described["targetId"] for described in burst}
+
+
+async def test_no_discard() -> None:
+    """A page that was there at the connect, or that is gone itself, took the place of none (O-114)."""
+    async with scripted_targets() as (targets, heard, peer):
+        await discovered(targets, peer, raw("old"), raw("foreign"))
+        peer.event("Target.targetDestroyed", {"targetId": "old"})
+        peer.event("Target.targetCreated", {"targetInfo": raw("new", "http://b/")})
+        peer.event("Target.targetDestroyed", {"targetId": "new"})
+        await heard.until("destroyed", "new")
+        assert heard.told[2:] == [("destroyed", "old"), ("created", "new"), ("destroyed", "new")]
+        assert set(targets.pages) == {"foreign"}

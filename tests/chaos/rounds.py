@@ -98,6 +98,10 @@ def _strays(world: World, pages: Mapping[str, Mapping[str, Any]]) -> set[str]:
             _of_foreign(world, popup) or (not info.get("openerId") and world.outages.met(popup.outages))
         ):
             strays.add(target_id)
+    # A popup that shows nothing yet is known by its opener only.
+    openers = {target_id: str(info.get("openerId", "")) for target_id, info in pages.items()}
+    while found := {each for each, opener in openers.items() if opener in strays | set(world.spares)} - strays:
+        strays |= found
     return strays
 
 

@@ -113,6 +113,8 @@ class Targets:
         await self._connection.call(
             "Target.setDiscoverTargets", {"discover": True, "filter": _ONLY_PAGES}, timeout=timeout
         )
+        # Those that were there at the connect took the place of none.
+        self._newest.clear()
 
     @property
     def closed(self) -> bool:
@@ -327,7 +329,11 @@ class Targets:
         loads has not. Where two could be meant, none is.
         """
         since = asyncio.get_running_loop().time() - _BURST_SECONDS
-        twins = [info for time, info in self._newest.values() if time >= since and _is_twin(info, gone)]
+        twins = [
+            info
+            for time, info in self._newest.values()
+            if time >= since and info.target_id != gone.target_id and _is_twin(info, gone)
+        ]
         return self._pages.get(twins[0].target_id) if len(twins) == 1 else None
 
     def _forget(self, target_id: str) -> None:
