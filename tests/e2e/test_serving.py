@@ -8,7 +8,7 @@ from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 
 from tests.e2e.serving import BROWSER, LIMIT, PlaygroundProcess, Server, browser_leaders, serving
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
 
 async def test_named_program_owns_its_tab(server: Server) -> None:
