@@ -31,7 +31,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 
 TAIL_COUNT: Final = 10_000
-SHARED_BYTES: Final = 16 * 1024 * 1024  # finished replies kept for others who want the same
+SHARED_BYTES: Final = 4 * 1024 * 1024  # finished replies kept for others who want the same
 SHARED_COUNT: Final = 1024  # finished events of snapshots, likewise
 
 

@@ -81,7 +81,7 @@ class Closing:
             found &= self._connected().pages.keys()
         for target_id in sorted(found):
             if tab.state is TabState.RECOVERING:
-                self._owners.disown(target_id, tab.name)
+                self._owners.abandon(target_id, tab.name)
             await self.close_target(target_id)
 
     async def close_target(self, target_id: str) -> None:

@@ -196,8 +196,12 @@ class BrowserHost:
         self._dialogs.seen_again(page)
 
     def disown(self, target_id: str, tab: str) -> None:
-        """The target is not behind the tab any more: its end is not that of the tab."""
+        """The target was not the one behind the tab after all, and is not ours."""
         self._owners.disown(target_id, tab)
+
+    def abandon(self, target_id: str, tab: str) -> None:
+        """The target, which is ours, is not behind the tab any more: its end is not that of the tab."""
+        self._owners.abandon(target_id, tab)
 
     def begin_opening(self, tab: str) -> None:
         """This process is at work on putting a target behind the tab, and will settle its row."""
@@ -319,7 +323,7 @@ class BrowserHost:
         if tab is None or self.stopping or tab in self._unfinished or tab in self._closing:
             self._destroyed(target_id)
             return
-        self._owners.disown(target_id, tab)
+        self._owners.abandon(target_id, tab)
         self._owners.own(info.target_id, tab)
         self.let_go(tab, "tab_gone")
         self.discarded.add(tab)

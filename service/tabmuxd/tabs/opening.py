@@ -146,6 +146,6 @@ async def _undo(host: BrowserHost, name: str, log: Log, made: Iterable[str]) -> 
             await host.close(tab, CloseCause.CLIENT, ChangeCause.CLIENT)
         # Of a tab that somebody closed before its target was known, the target is still there.
         for target_id in made:
-            host.disown(target_id, name)
+            host.abandon(target_id, name)
             if target_id in host.connected().pages:
                 await host.close_target(target_id)

@@ -56,6 +56,11 @@ class Owners:
         if self._tabs.get(target_id) == tab:
             del self._tabs[target_id]
 
+    def abandon(self, target_id: str, tab: str) -> None:
+        """It is ours, but not the one behind the tab any more: what it has opened is the tab's all the same."""
+        if self._tabs.get(target_id) == tab:
+            self.gone(target_id)
+
     def gone(self, target_id: str) -> None:
         """The target was destroyed."""
         tab = self._tabs.pop(target_id, "")

@@ -155,7 +155,7 @@ def _begin(changes: Changes, host: BrowserHost, tab: Tab, marker: str) -> Tab:
 
 async def _close_old(host: BrowserHost, row: Tab) -> None:
     if row.target_id in host.connected().pages:
-        host.disown(row.target_id, row.name)
+        host.abandon(row.target_id, row.name)
         host.let_go(row.name, "tab_gone")
         await host.close_target(row.target_id)
 
@@ -212,7 +212,7 @@ async def _undo(host: BrowserHost, log: Log, row: Tab, made: list[str]) -> None:
     """Close what was made and record that the tab is LOST; what cannot be closed now is found again by its row."""
     with contextlib.suppress(Refused):
         for target_id in made:
-            host.disown(target_id, row.name)
+            host.abandon(target_id, row.name)
             await host.close_target(target_id)
         if row.target_id in host.connected().pages:
             return
