@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+from tabmux.v1.browser_pb2 import Browser
+
 from tests.chaos.browsers import Chrome
 from tests.chaos.chronicle import Chronicle
 from tests.chaos.plan import Act
@@ -37,6 +39,8 @@ class Saboteur:
             case Act.KILL_SERVER:
                 self._world.outages.begin()
                 await self._world.server.restart()
+                # Until it is connected it sees no page open, nor which one opened it.
+                await self._world.server.browser_when(lambda browser: browser.state == Browser.STATE_ACTIVE)
                 self._world.outages.end()
             case Act.KILL_BROWSER:
                 self._world.browser_there.clear()
