@@ -223,11 +223,7 @@ class BrowserLink:
         """Tell of the connection, wait until it ends, and tell that."""
         self.connection = connection
         try:
-            try:
-                await self._up(connection, identity)
-            except CdpError as error:
-                self._tell(error)
-                return
+            await self._up(connection, identity)
             self._failures = 0
             self._told.clear()
             _log.info("browser_connected", host_port=identity.host_port, product=identity.product)
