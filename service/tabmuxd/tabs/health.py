@@ -121,8 +121,8 @@ class Health:
         ]
         # Chromium 156 tells nobody of a title that a script has set: it is asked for all of them at once.
         titles = asyncio.gather(*(host.look() for host in self._hosts))
-        findings = [finding for finding in await asyncio.gather(*looked) if finding is not None]
-        await titles
+        found, _ = await asyncio.gather(asyncio.gather(*looked), titles)
+        findings = [finding for finding in found if finding is not None]
         if findings:
             await self._log.change(lambda changes: _record(changes, findings))
 
