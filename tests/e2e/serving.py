@@ -381,15 +381,16 @@ def environment() -> dict[str, str]:
 def browser_leaders(state_directory: Path) -> list[int]:
     """Living browser processes, without helpers, on profiles in this state directory."""
     mine = f"--user-data-dir={state_directory}/"
-    found: list[int] = []
+    parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
             if any(word.startswith(mine) for word in words) and not any(word.startswith("--type=") for word in words):
-                found.append(int(entry.name))
-    return found
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    # A helper has the words of the browser between its fork and its exec.
+    return [process for process, parent in parents.items() if parent not in parents]
 
 
 def end_browsers(state_directory: Path) -> None:

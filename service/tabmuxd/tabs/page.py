@@ -17,6 +17,8 @@ from tabmuxd.tabs.addresses import BLANK, MAX_ADDRESS_BYTES, is_marker
 from tabmuxd.tabs.document import Document, Documents, judge, judge_late
 
 COMMAND_TIMEOUT: Final = 5.0
+# A new page waits for a process of its own, which may take long on a machine that is busy.
+_START_TIMEOUT: Final = 15.0
 _STATUS_TIMEOUT: Final = 1.0
 _MOVE_TIMEOUT: Final = 1.0
 _WORLD: Final = "tabmux"
@@ -136,7 +138,7 @@ class Page:
         To paint while it loads nothing yet would cost a page 4 percent of its time to open.
         """
         self._at_marker = True
-        await enabling.enable_first(self.session, timeout=COMMAND_TIMEOUT)
+        await enabling.enable_first(self.session, timeout=_START_TIMEOUT)
 
     async def paint(self) -> None:
         """Make the page paint though it is hidden, as soon as it answers; for the moment its first address is ordered.
