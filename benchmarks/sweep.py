@@ -43,7 +43,12 @@ async def run() -> str:
         place = Path(directory)
         executable = os.environ.get("TABMUX_CHROMIUM")
         browser = BrowserSettings(executable=Path(executable) if executable else None, max_tab_count=_TABS + 1)
-        settings = Settings(state_directory=place, socket=place / "tabmuxd.sock", browsers=(browser,))
+        settings = Settings(
+            state_directory=place,
+            socket=place / "tabmuxd.sock",
+            providers_directory=place / "providers",
+            browsers=(browser,),
+        )
         async with running(settings) as server, open_channel(find_place(f"unix://{settings.socket}", {})) as channel:
             with local_page() as uri, BareBrowser(await _profile(channel, place)) as bare:
                 targets = await _open(channel, uri)

@@ -21,6 +21,7 @@ from tabmuxd.resources.names import is_browser_id
 from tabmuxd.settings import Settings, SettingsError
 from tabmuxd.state_directory import StateDirectoryError, StateDirectoryInUse
 from tabmuxd.store import StoreError
+from tabmuxd.webai.providers.descriptor import DescriptorError
 
 _FAILED: Final = 1
 _USAGE: Final = 2
@@ -96,7 +97,7 @@ def _serve(parsed: argparse.Namespace) -> int:
                 find_executable(launch_options(browser, settings))
         configure(settings.log_level)
         asyncio.run(_until_stopped(settings))
-    except (SettingsError, LaunchError, StateDirectoryError, StoreError, OSError) as error:
+    except (SettingsError, DescriptorError, LaunchError, StateDirectoryError, StoreError, OSError) as error:
         return _told(error)
     return 0
 
@@ -151,7 +152,7 @@ def _told(error: Exception) -> int:
             return _IN_USE
         case LaunchError(cause="profile_in_use"):
             return _IN_USE
-        case SettingsError() | StateDirectoryError() | LaunchError(cause="profile_not_writable"):
+        case SettingsError() | DescriptorError() | StateDirectoryError() | LaunchError(cause="profile_not_writable"):
             return _USAGE
         case LaunchError():
             return _NO_BROWSER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -32,8 +32,7 @@ from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai.answers import Feeds
-from tabmuxd.webai.providers import descriptor
-from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.providers.loading import load_providers
 from tabmuxd.webai.service import WebAi, lost_tab_hook
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -48,7 +47,6 @@ _EXPIRY_DEADLINE: Final = timedelta(milliseconds=900)
 _SWEEP_PERIOD: Final = timedelta(seconds=60)
 _SWEEP_DEADLINE: Final = timedelta(seconds=50)
 _YOUNG_OBJECTS: Final = 20_000
-_PLAYGROUND_PROVIDERS: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,8 @@ class Running:
 async def running(settings: Settings) -> AsyncGenerator[Running]:
     """Serve while entered. Leaving drains: calls end, turns and tabs stay as records, a LAUNCHED browser is ended.
 
-    Raises StateDirectoryError, LaunchError for a profile directory that another server holds or that cannot be written,
-    the store's errors and OSError, before anything is served.
+    Raises StateDirectoryError, DescriptorError, LaunchError for a profile directory that another server holds or that
+    cannot be written, the store's errors and OSError, before anything is served.
     """
     async with AsyncExitStack() as stack:
         now = steady_clock()
@@ -85,7 +83,8 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         served = lost_tab_hook(feeds)
         hosts = Hosts(_host(browser, sources[browser.id], log, tasks, served) for browser in settings.browsers)
         tabs = Tabs(hosts, log, tasks, secrets.token_bytes, now)
-        web_ai = WebAi(_providers(port), tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
+        providers = load_providers(settings.providers_directory, port)
+        web_ai = WebAi(providers, tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
         await tabs.leases.prolong()
         for host in hosts:
             await host.introduce()
@@ -160,14 +159,6 @@ def launch_options(browser: BrowserSettings, settings: Settings) -> LaunchOption
         headless=browser.headless,
         extra_arguments=browser.extra_arguments,
     )
-
-
-def _providers(playground_port: int) -> Mapping[str, Descriptor]:
-    """The providers that this server knows; the playground's, where a port for it is known."""
-    if not playground_port:
-        return {}
-    variables = {"port": str(playground_port)}
-    return {name: descriptor.load(name, variables) for name in _PLAYGROUND_PROVIDERS}
 
 
 def _tune_collector() -> None:

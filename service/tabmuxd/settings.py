@@ -25,6 +25,7 @@ _NAMES: Final = (
     "max_watch_count",
     "playground",
     "playground_port",
+    "providers_directory",
 )
 
 
@@ -60,6 +61,7 @@ class Settings:
 
     state_directory: Path
     socket: Path
+    providers_directory: Path
     browsers: tuple[BrowserSettings, ...] = (BrowserSettings(),)
     playground: bool = False
     playground_port: int = 0
@@ -95,12 +97,14 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
             values[key] = text
         if key in flags:
             values[key] = flags[key]
+    providers = _text("providers_directory", values.get("providers_directory", ""))
     known = sorted((*_NAMES, "browsers"))
     if unknown := set(values).difference(known):
         raise SettingsError(f"unknown setting {min(unknown)!r}; known are {', '.join(known)}")
     return Settings(
         state_directory=state_directory,
         socket=_socket(_text("address", values.get("address", "")), state_directory),
+        providers_directory=Path(providers).expanduser().absolute() if providers else state_directory / "providers",
         browsers=_browsers(values),
         playground=_boolean("playground", values.get("playground", False)),
         playground_port=_integer("playground_port", values.get("playground_port", 0), most=_MAX_PORT),

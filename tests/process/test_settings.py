@@ -28,6 +28,7 @@ def test_defaults(directory: Path) -> None:
     assert load({}, {"TABMUX_STATE_DIR": str(directory)}) == Settings(
         state_directory=directory,
         socket=directory / "tabmuxd.sock",
+        providers_directory=directory / "providers",
         browsers=(BrowserSettings("main"),),
         playground=False,
         playground_port=0,
@@ -61,6 +62,7 @@ max_watch_count = 2
 max_principal_watch_count = 1
 chromium = "/file/chromium"
 attach = "http://127.0.0.1:1"
+providers_directory = "/file/providers"
 """
 
 
@@ -69,6 +71,7 @@ def test_file(directory: Path) -> None:
     assert _load(directory, _FILE) == Settings(
         state_directory=directory,
         socket=Path("/tmp/file.sock"),
+        providers_directory=Path("/file/providers"),
         browsers=(BrowserSettings("main", address="http://127.0.0.1:1", executable=Path("/file/chromium")),),
         playground=True,
         playground_port=1,
@@ -98,6 +101,7 @@ def test_precedence(directory: Path) -> None:
     assert found == Settings(
         state_directory=directory,
         socket=Path("/tmp/environment.sock"),
+        providers_directory=Path("/file/providers"),
         browsers=(BrowserSettings("main", address="http://127.0.0.1:1", executable=Path("/file/chromium")),),
         playground=False,
         playground_port=3,

@@ -23,8 +23,9 @@ from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
+from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.providers.descriptor import Descriptor
-from tabmuxd.webai.runner import Surroundings, TurnRunner
+from tabmuxd.webai.runner import TurnRunner
 from tabmuxd.webai.samples import lookup_hash
 
 _LEAST_TIMEOUT: Final = timedelta(seconds=10)
