@@ -1,6 +1,6 @@
 """What modules share: pages, one server or browser for all tests of a module, and a person in it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.e2e.person import Person, person_at
 from tests.e2e.relay import Relay, relaying
 from tests.e2e.serving import PlaygroundProcess, Server, running_playground, serving
 from tests.e2e.watching import Watching, watching
+from tests.hostile.site import Site, running_site
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,13 @@ def pages() -> Iterator[Pages]:
         yield pages
 
 
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """The hostile chat page."""
+    with running_site() as site:
+        yield site
+
+
 # Over a server. A module uses `closed_afterwards`, and says in `server_settings` what is special.
 
 
@@ -56,11 +64,20 @@ def server_settings() -> str:
     return ""
 
 
+@pytest.fixture(scope="module")
+def describe_providers() -> Callable[[Path], None]:
+    """Writes descriptors into the state directory of the module's server."""
+    return lambda _directory: None
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(playground: PlaygroundProcess, server_settings: str) -> AsyncIterator[Server]:
+async def server(
+    playground: PlaygroundProcess, server_settings: str, describe_providers: Callable[[Path], None]
+) -> AsyncIterator[Server]:
     """One server for this module."""
     with fresh_profile() as directory:
         (directory / "tabmuxd.toml").write_text(server_settings)
+        describe_providers(directory)
         async with serving(directory, playground.port) as server:
             yield server
 

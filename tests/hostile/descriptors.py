@@ -1,0 +1,72 @@
+"""Descriptors of the hostile page, one a provider, for the `providers` directory of a server's state directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.hostile.site import Site
+
+TomlValue = str | float | int | list[str]
+
+_PAGE: Final[Mapping[str, TomlValue]] = {
+    "ready": 'html[data-ready="1"]',
+    "composer": ["#prompt"],
+    "send": ['button[data-testid="send-button"]'],
+    "stop": ['button[data-testid="stop-button"]'],
+    "user_turn": '[data-turn="user"]',
+    "assistant_turn": '[data-turn="assistant"]',
+    "turn_key": "data-turn-id",
+    "prompt_text": ".prompt",
+    "answer_text": ".markdown",
+    "done_mark": ['button[data-testid="copy-turn-action-button"]'],
+    "failure": ['#transcript > [role="alert"]'],
+}
+_WINDOWS: Final[Mapping[str, TomlValue]] = {
+    "done_quiet": 0.3,
+    "stalled_after": 1.0,
+    "give_up_after": 4.0,
+    "composer_wait": 4.0,
+    "commit_wait": 6.0,
+}
+_TOP: Final[Mapping[str, TomlValue]] = {
+    "version": "1",
+    "hosts": ["127.0.0.1", "localhost"],
+    "conversation_path": "/v/[a-z0-9,-]+/c/[0-9a-f]{12}",
+    "answer_timeout_seconds": 60,
+    "max_prompt_characters": 1048576,
+    "placeholders": ["Thinking", "Searching..."],
+}
+
+
+def describe(
+    directory: Path,
+    site: Site,
+    variant: str = "plain",
+    *,
+    provider: str = "",
+    top: Mapping[str, TomlValue] | None = None,
+    page: Mapping[str, TomlValue] | None = None,
+    windows: Mapping[str, TomlValue] | None = None,
+    tables: Mapping[str, Mapping[str, TomlValue]] | None = None,
+) -> str:
+    """Write the descriptor of a provider whose page is this variant, for a server that is not started yet; its id.
+
+    `top`, `page` and `windows` change single fields; `tables` are whole ones besides.
+    """
+    identity = provider or f"hostile-{variant.replace(',', '-')}"
+    head = {"id": identity, "display_name": identity, "start_uri": site.at(variant), **_TOP, **(top or {})}
+    found = {"page": {**_PAGE, **(page or {})}, "windows": {**_WINDOWS, **(windows or {})}, **(tables or {})}
+    lines = [_line(name, value) for name, value in head.items()]
+    for name, fields in found.items():
+        lines += ["", f"[{name}]", *(_line(key, value) for key, value in fields.items())]
+    (directory / "providers").mkdir(exist_ok=True)
+    (directory / "providers" / f"{identity}.toml").write_text("\n".join(lines) + "\n", "utf-8")
+    return identity
+
+
+def _line(name: str, value: TomlValue) -> str:
+    # JSON's strings, numbers and lists of strings are TOML's as well.
+    return f"{name} = {json.dumps(value)}"
