@@ -15,6 +15,7 @@ from tabmuxd.resources.session import (
     RetireCause,
     Session,
     SessionState,
+    TabSource,
     Turn,
     TurnState,
 )
@@ -134,6 +135,7 @@ def full() -> list[Resource]:
             title="t",
             new_tab_group="g",
             new_tab_activate=True,
+            tab_source=TabSource.TAKEN,
             revision=4,
             update_time=later,
         ),
@@ -143,6 +145,7 @@ def full() -> list[Resource]:
             prompt="p",
             lookup_sha256="dd",
             baseline=("k1", "k2"),
+            release_tab=True,
             answer_markdown="# ä\n",
             answer_size_bytes=5,
             stalled=True,

@@ -27,6 +27,15 @@ class RetireCause(IntEnum):
     CONVERSATION_LOST = 3
 
 
+class TabSource(IntEnum):
+    """How a session came to the tab it has: a tab that it opened or drew from the pool goes back there at the end."""
+
+    NONE = 0
+    OPENED = 1
+    POOLED = 2
+    TAKEN = 3
+
+
 class TurnState(IntEnum):
     """Where a turn is in its life; numbers as in `tabmux.v1.Turn.State`."""
 
@@ -74,7 +83,8 @@ class Artifact:
 class Session:
     """One conversation with a provider, `sessions/S`.
 
-    `new_tab_group` and `new_tab_activate` are what `CreateSession` asked of the tab to come; they are not shown.
+    `new_tab_group` and `new_tab_activate` are what `CreateSession` asked of the tab to come, `tab_source` is how it
+    came to the one it has. None of the three is shown.
     """
 
     name: str
@@ -99,6 +109,7 @@ class Session:
     title: str = ""
     new_tab_group: str = ""
     new_tab_activate: bool = False
+    tab_source: TabSource = TabSource.NONE
     revision: int = 0
     update_time: datetime | None = None
 
@@ -114,7 +125,8 @@ class Turn:
 
     `prompt` is kept only until it need not be typed any more; `lookup_sha256` is of its normalised text, by which it is
     found again in the page; `payload_sha256` tells a repeat of one request from another request under the same id;
-    `baseline` holds the keys of the conversation's turns seen right before the press. None of the four is shown.
+    `baseline` holds the keys of the conversation's turns seen right before the press; `release_tab` is whether a
+    success gives the tab back. None of the five is shown.
     """
 
     name: str
@@ -127,6 +139,7 @@ class Turn:
     prompt: str = ""
     lookup_sha256: str = ""
     baseline: tuple[str, ...] = ()
+    release_tab: bool = False
     answer_markdown: str = ""
     answer_size_bytes: int = 0
     stalled: bool = False

@@ -20,6 +20,7 @@ from tabmuxd.resources.session import (
     CompletionEvidence,
     Session,
     SessionState,
+    TabSource,
     Turn,
     TurnState,
     Warning,  # noqa: A004 - the contract's word
@@ -52,10 +53,11 @@ def touched(turn: Turn) -> PageTouched:
             return "yes"
 
 
-def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
+def bind(changes: Changes, turn: str, tab: Tab, lease_name: str, source: TabSource = TabSource.OPENED) -> Tab:
     """The tab as it serves the turn's session, under a lease of the service; the caller records it.
 
-    Session and lease are recorded here. Raises TAB_BUSY if it serves another session, and the turn's end if it ended.
+    Session and lease are recorded here; `source` is how the session came to it, if it was not its own before. Raises
+    TAB_BUSY if it serves another session, and the turn's end if it ended.
     """
     now = changes.now
     open_turn = changes.turn(turn)
@@ -84,7 +86,7 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str) -> Tab:
     elif held.session != session.name:
         raise lease_rules.is_held(tab.name, held, now)
     if session.tab != tab.name:
-        changes.record(replace(session, tab=tab.name), ChangeCause.CLIENT)
+        changes.record(replace(session, tab=tab.name, tab_source=source), ChangeCause.CLIENT)
     return replace(tab, session=session.name, lease=held.name, last_active_time=now)
 
 
@@ -212,7 +214,9 @@ def lose_tab(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause, t
     turn = changes.turn(session.open_turn) if session.open_turn else None
     by_client = refused.reason is Reason.TAB_CLOSED
     close_count = session.close_count + (session.state is SessionState.ACTIVE)
-    parked = changes.record(replace(session, tab="", state=SessionState.ACTIVE, close_count=close_count), cause)
+    parked = changes.record(
+        replace(session, tab="", tab_source=TabSource.NONE, state=SessionState.ACTIVE, close_count=close_count), cause
+    )
     if turn is None or turn.ended or (turn.state is TurnState.PENDING and not by_client):
         return
     changes.record(_ended(turn, Ending(TurnState.FAILED, text_of(turn.name), refused=refused), changes.now), cause)
