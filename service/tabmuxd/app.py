@@ -84,7 +84,16 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         hosts = Hosts(_host(browser, sources[browser.id], log, tasks, served) for browser in settings.browsers)
         tabs = Tabs(hosts, log, tasks, secrets.token_bytes, now)
         providers = load_providers(settings.providers_directory, port)
-        web_ai = WebAi(providers, tabs, log, tasks, random=secrets.token_bytes, clock=now, feeds=feeds)
+        web_ai = WebAi(
+            providers,
+            tabs,
+            log,
+            tasks,
+            random=secrets.token_bytes,
+            clock=now,
+            feeds=feeds,
+            max_turn_count=settings.max_turn_count,
+        )
         await tabs.leases.prolong()
         for host in hosts:
             await host.introduce()

@@ -22,6 +22,7 @@ _NAMES: Final = (
     "chromium",
     "log_level",
     "max_principal_watch_count",
+    "max_turn_count",
     "max_watch_count",
     "playground",
     "playground_port",
@@ -68,6 +69,7 @@ class Settings:
     log_level: str = "info"
     max_watch_count: int = 256
     max_principal_watch_count: int = 64
+    max_turn_count: int = 5
 
 
 def default_state_directory(environment: Mapping[str, str]) -> Path:
@@ -111,6 +113,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         log_level=_log_level(values.get("log_level", "info")),
         max_watch_count=_integer("max_watch_count", values.get("max_watch_count", 256)),
         max_principal_watch_count=_integer("max_principal_watch_count", values.get("max_principal_watch_count", 64)),
+        max_turn_count=_integer("max_turn_count", values.get("max_turn_count", 5)),
     )
 
 

@@ -16,9 +16,9 @@ import pytest
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserOptions, BrowserState, Ownership
-from tabmuxd.resources.errors import Refused
+from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.orders import OpenedTab, TabOrder
-from tabmuxd.resources.tab import Tab
+from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.clearing import Clearing
 from tabmuxd.tabs.host import BrowserHost
@@ -166,3 +166,47 @@ async def test_cancelled_before_the_store_was_asked(world: World) -> None:
     await world.until(lambda: repr(world.tasks) == "<Tasks running=0>")
 
     assert [(tab.name, tab.pooled) for tab in world.log.live.tabs.values()] == [(TAB, True)]
+
+
+@dataclass
+class Turnstile:
+    """What else somebody needs: there, or not; and whether it is held."""
+
+    there: bool = True
+    held: bool = True
+
+    @property
+    def refused(self) -> Refused:
+        return refuse(Reason.TURN_CAPACITY, "shut", provider="p", limit=1)
+
+    def enter(self) -> bool:
+        self.held = self.there
+        return self.held
+
+    def step_aside(self) -> None:
+        self.held = False
+
+
+async def test_gate(world: World) -> None:
+    """While there is no room nothing else is held, and room goes to those behind while the gate is shut (O-43, O-141).
+
+    Whose time is over then is told of the gate, not of room.
+    """
+    gate = Turnstile()
+    order = replace(WAITING, room_timeout=timedelta(seconds=3))
+    first = asyncio.ensure_future(
+        world.admission.admit("local/a", order, lambda _changes, tab: tab, keep=False, gate=gate)
+    )
+    await world.until_waiting(1)
+    assert not gate.held
+    gate.there = False
+    behind = world.ask(replace(WAITING, from_pool=True))
+    await world.until_waiting(2)
+
+    await world.change(state=TabState.CLOSED)
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(AttributeError):
+            await behind  # it got the room; this browser opens nothing
+        with pytest.raises(Refused) as refused:
+            await first
+    assert refused.value.reason is Reason.TURN_CAPACITY

@@ -229,9 +229,6 @@ PARTS = prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q"))
 SAFE = prompt_pb2.Prompt(text="x", preamble=prompt_pb2.Prompt.PREAMBLE_SAFETY)
 NOT_BUILT: list[tuple[Message, str]] = [
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
-    (session(pooled_tab=ai_pb.PooledTab()), "CreateSessionRequest.pooled_tab"),
-    (session(front_tab=ai_pb.FrontTab()), "CreateSessionRequest.front_tab"),
-    (session(tab=TAB), "CreateSessionRequest.tab"),
     (prompt(prompt=PARTS), "Prompt.parts"),
     (prompt(prompt=SAFE), "Prompt.preamble"),
     (prompt(attachments=["artifacts/k3v9x2m7qd"]), "SendPromptRequest.attachments"),
@@ -252,10 +249,9 @@ def test_not_built(request_: Message, what: str) -> None:
     "request_",
     [
         navigate(request_id=UUID, milestone_timeout=NEGATIVE),
-        session(front_tab=ai_pb.FrontTab(), ttl=NEGATIVE),
         prompt(model="fast", prompt=prompt_pb2.Prompt(text=" ")),
     ],
-    ids=["navigate", "session", "prompt"],
+    ids=["navigate", "prompt"],
 )
 def test_form_comes_first(request_: Message) -> None:
     """A malformed request is INVALID_FIELD, though it also asks for what is not built."""

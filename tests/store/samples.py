@@ -136,6 +136,8 @@ def full() -> list[Resource]:
             new_tab_group="g",
             new_tab_activate=True,
             tab_source=TabSource.TAKEN,
+            new_tab_pooled=True,
+            prompted=True,
             revision=4,
             update_time=later,
         ),

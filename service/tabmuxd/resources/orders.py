@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum, auto
 
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease, LeaseTerms
@@ -152,9 +153,22 @@ class TabFilter:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class TabPolicy(Enum):
+    """Which tab a session gets: one to come, new or from the pool, or one that exists, in front or named."""
+
+    NEW = auto()
+    POOLED = auto()
+    FRONT = auto()
+    NAMED = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOrder:
-    """`CreateSession` with a new tab; `browser` is empty for the first one configured, `session_id` for one of ours."""
+    """`CreateSession`. `browser` is empty for that of the tab named, or else the first one configured.
+
+    `session_id` is empty for one of ours; `tab` names the tab where the policy is NAMED. `group` and `activate` are of
+    a tab to come.
+    """
 
     provider: str
     browser: str = ""
@@ -164,6 +178,8 @@ class SessionOrder:
     ttl: timedelta = timedelta(days=30)
     group: str = ""
     activate: bool = False
+    policy: TabPolicy = TabPolicy.NEW
+    tab: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,9 @@ class Artifact:
 class Session:
     """One conversation with a provider, `sessions/S`.
 
-    `new_tab_group` and `new_tab_activate` are what `CreateSession` asked of the tab to come, `tab_source` is how it
-    came to the one it has. None of the three is shown.
+    `new_tab_group`, `new_tab_activate` and `new_tab_pooled` are what `CreateSession` asked of the tab to come,
+    `tab_source` is how it came to the one it has, `prompted` whether a prompt may have been submitted in it: a fresh
+    chat is its conversation only before that. None of these is shown.
     """
 
     name: str
@@ -110,6 +111,8 @@ class Session:
     new_tab_group: str = ""
     new_tab_activate: bool = False
     tab_source: TabSource = TabSource.NONE
+    new_tab_pooled: bool = False
+    prompted: bool = False
     revision: int = 0
     update_time: datetime | None = None
 

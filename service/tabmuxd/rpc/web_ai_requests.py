@@ -12,7 +12,7 @@ from tabmux.v1 import web_ai_service_pb2 as pb
 
 from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_request_key, is_session_id
-from tabmuxd.resources.orders import PromptOrder, SessionOrder
+from tabmuxd.resources.orders import PromptOrder, SessionOrder, TabPolicy
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.tab_requests import payload_sha256
 
@@ -48,13 +48,16 @@ class KnownAnswer:
 
 
 def session_order(request: pb.CreateSessionRequest) -> SessionOrder:
-    """`CreateSession` with a new tab."""
+    """`CreateSession`."""
     if not request.provider:
         raise invalid_field("provider", "must be the id of a provider, such as chatgpt")
     if request.session_id and not is_session_id(request.session_id):
         raise invalid_field("session_id", "must be 1 to 63 characters of a-z, 0-9 and -, or empty")
-    order = SessionOrder(
+    policy, tab, group = _tab_policy(request)
+    return SessionOrder(
         provider=request.provider,
+        policy=policy,
+        tab=tab,
         browser=fields.first_browser("browser", request.browser),
         session_id=request.session_id,
         conversation_uri=fields.uri("conversation_uri", request.conversation_uri),
@@ -64,20 +67,22 @@ def session_order(request: pb.CreateSessionRequest) -> SessionOrder:
             if request.HasField("ttl")
             else _DEFAULT_TTL
         ),
-        group=fields.group("new_tab.group", request.new_tab.group) or request.provider,
+        group=group or request.provider,
         activate=request.new_tab.activate,
     )
+
+
+def _tab_policy(request: pb.CreateSessionRequest) -> tuple[TabPolicy, str, str]:
+    """Policy, the tab named, and the group of a tab to come."""
     match request.WhichOneof("tab_policy"):
         case "pooled_tab":
-            fields.group("pooled_tab.group", request.pooled_tab.group)
-            raise NotBuilt("CreateSessionRequest.pooled_tab")
+            return TabPolicy.POOLED, "", fields.group("pooled_tab.group", request.pooled_tab.group)
         case "front_tab":
-            raise NotBuilt("CreateSessionRequest.front_tab")
+            return TabPolicy.FRONT, "", ""
         case "tab":
-            fields.tab_name("tab", request.tab)
-            raise NotBuilt("CreateSessionRequest.tab")
+            return TabPolicy.NAMED, fields.tab_name("tab", request.tab), ""
         case "new_tab" | None:
-            return order
+            return TabPolicy.NEW, "", fields.group("new_tab.group", request.new_tab.group)
 
 
 def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:

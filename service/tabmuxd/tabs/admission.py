@@ -27,7 +27,7 @@ from tabmuxd.tabs.keeping import Standing
 from tabmuxd.tabs.lines import Lines
 from tabmuxd.tabs.opening import Ready, open_target
 from tabmuxd.tabs.pool import hand_over
-from tabmuxd.tabs.room import Place, Room
+from tabmuxd.tabs.room import Gate, Place, Room
 from tabmuxd.tasks import Tasks
 
 _CREATE_METHOD: Final = "CreateTab"
@@ -84,7 +84,23 @@ class _Case:
     uri: str
     ready: Ready
     place: Place
+    gate: Gate | None = None
     failed: set[str] = field(default_factory=set[str])
+
+    def step_aside(self) -> None:
+        """There is no room for it: what it holds beside that is free for others."""
+        if self.gate is not None:
+            self.place.shut = self.place.reserved = False
+            self.gate.step_aside()
+
+    def enter(self) -> bool:
+        """There may be room for it; whether it may go on."""
+        self.place.shut = self.gate is not None and not self.gate.enter()
+        return not self.place.shut
+
+    def refused(self, no_room: Refused) -> Refused:
+        """Why its time is over in vain."""
+        return self.gate.refused if self.gate is not None and self.place.shut else no_room
 
 
 class Admission:
@@ -107,11 +123,13 @@ class Admission:
         """How many tabs open now, and who waits for room."""
         return f"<Admission opening={len(self._openings)} {list(self._rooms.values())}>"
 
-    async def admit(self, owner: str, order: TabOrder, ready: Ready, *, keep: bool) -> OpenedTab:
+    async def admit(
+        self, owner: str, order: TabOrder, ready: Ready, *, keep: bool, gate: Gate | None = None
+    ) -> OpenedTab:
         """Open a tab for `owner`, or hand one over; `ready` runs in the transaction that makes it READY.
 
         Who is cancelled leaves the line for room. A tab that opens already opens to its end where `keep`, so that a
-        repeat finds it; else it is closed again before this returns.
+        repeat finds it; else it is closed again before this returns. A `gate` has been entered, and is so at the end.
         """
         uri = check_address(order.uri)
         host = self._hosts.named(order.browser)
@@ -120,7 +138,7 @@ class Admission:
         failed: set[str] = set()
         while True:
             with room.place() as place:
-                case = _Case(host, owner, order, uri, ready, place, failed)
+                case = _Case(host, owner, order, uri, ready, place, gate, failed)
                 begun = await self._begun(case, room, keep=keep)
             if isinstance(begun, OpenedTab):
                 return begun
@@ -149,9 +167,10 @@ class Admission:
                     left = None if deadline is None else deadline - loop.time()
                     if keep and room.is_full and not case.place.waiting:
                         raise refused
-                    may = partial(self._may, case)
+                    case.step_aside()
+                    may = partial(self._may_go, case)
                     if not await room.chance(case.place, self._log, revision, may, timeout=left):
-                        raise refused
+                        raise case.refused(refused)
                 case None:
                     pass
                 case _:
@@ -225,6 +244,13 @@ class Admission:
         ):
             case.place.reserved = False
             case.failed.add(tab.name)
+
+    def _may_go(self, case: _Case) -> bool:
+        """Whether an attempt may succeed, and the gate is open; while one is missing, others may have the other."""
+        if self._may(case):
+            return case.enter()
+        case.step_aside()
+        return False
 
     def _may(self, case: _Case) -> bool:
         """Whether an attempt may succeed, by what is published: so that those who wait do not keep the store busy."""

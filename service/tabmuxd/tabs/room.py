@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from tabmuxd.events.log import Log
+from tabmuxd.resources.errors import Refused
 
 MAX_WAITING: Final = 256
 _MAX_ASKING: Final = 64
@@ -18,16 +19,35 @@ _LEAST_PAUSE: Final = 0.02
 _PAUSE_A_PLACE: Final = 0.005
 
 
+class Gate(Protocol):
+    """What a caller needs beside room, and does not hold while there is none."""
+
+    @property
+    def refused(self) -> Refused:
+        """Why the caller gets no tab, where there was room and the gate was shut."""
+        ...
+
+    def enter(self) -> bool:
+        """There may be room; gives whether the gate is open, which it then stays until `step_aside`."""
+        ...
+
+    def step_aside(self) -> None:
+        """There is no room: others go first."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Place:
     """One caller's place: `waiting` once it has been told that there is no room, `left` once it is gone.
 
-    `reserved`: a tab is being closed for it, and the room that this makes is nobody else's. `ask_again`: when what the
-    store alone knows is to be looked at once more, in loop time.
+    `reserved`: a tab is being closed for it, and the room that this makes is nobody else's. `shut`: there may be room,
+    but its gate is shut, so that others behind it may have it. `ask_again`: when what the store alone knows is to be
+    looked at once more, in loop time.
     """
 
     waiting: bool = False
     reserved: bool = False
+    shut: bool = False
     left: bool = False
     ask_again: float = 0.0
 
@@ -68,7 +88,8 @@ class Room:
         ahead = places[: places.index(place)] if place in places else places
         if place.reserved:
             return sum(other.reserved for other in places if other is not place)
-        return sum(other.reserved for other in places) + sum(other.waiting and not other.reserved for other in ahead)
+        wanted = (other.waiting and not other.reserved and not other.shut for other in ahead)
+        return sum(other.reserved for other in places) + sum(wanted)
 
     async def chance(
         self, place: Place, log: Log, revision: int, may: Callable[[], bool], *, timeout: float | None

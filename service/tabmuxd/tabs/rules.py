@@ -86,6 +86,29 @@ def given_back(tab: Tab) -> Refused:
     )
 
 
+def serves(tab: Tab, turn: str) -> Refused:
+    """TAB_BUSY: the tab serves a session, whose open turn is named if it has one."""
+    return refuse(
+        Reason.TAB_BUSY,
+        f"{tab.name} serves {tab.session}; nothing was done. Take another tab, or go on with that session.",
+        tab=tab.name,
+        session=tab.session,
+        turn=turn,
+    )
+
+
+def may_take(caller: Principal, tab: Tab, held: Lease | None, turn: str, now: datetime) -> Refused | None:
+    """Whether a session of this principal may begin in a tab that exists, which `held` holds (None: it is free).
+
+    `turn`: the open turn of the session that it serves, if any.
+    """
+    if refused := may_drive(caller, tab) or is_there(tab):
+        return refused
+    if tab.session:
+        return serves(tab, turn)
+    return lease_rules.is_held(tab.name, held, now) if held is not None else has_no_dialog(tab)
+
+
 def has_generation(tab: Tab, expected: int) -> Refused | None:
     """Whether the tab still has the generation the caller looked at; 0 means any."""
     if expected in (0, tab.generation):

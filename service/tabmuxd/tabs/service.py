@@ -13,7 +13,7 @@ from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Browser, TabCounts
-from tabmuxd.resources.errors import Reason, Refused
+from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes
 from tabmuxd.resources.orders import (
@@ -29,7 +29,7 @@ from tabmuxd.resources.orders import (
 )
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.tab import CloseCause, Navigation, Tab, TabState
+from tabmuxd.resources.tab import CloseCause, LoadMilestone, Navigation, NavigationOutcome, Tab, TabState
 from tabmuxd.tabs import endings, faults, keeping, rules
 from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
@@ -48,6 +48,7 @@ from tabmuxd.tabs.owed import OwedCloses
 from tabmuxd.tabs.page import COMMAND_TIMEOUT, Page
 from tabmuxd.tabs.recovery import Recovery
 from tabmuxd.tabs.rights import Rights
+from tabmuxd.tabs.room import Gate
 from tabmuxd.tasks import Tasks
 
 _PAGE_WAIT: Final = 10.0
@@ -145,20 +146,22 @@ class Tabs:
         lease = await self.leases.granted(name, opened.tab.name, caller.name, order.request_id)
         return replace(opened, lease=lease)
 
-    async def open_for(self, owner: str, order: TabOrder, ready: Ready) -> OpenedTab:
+    async def open_for(self, owner: str, order: TabOrder, ready: Ready, gate: Gate | None = None) -> OpenedTab:
         """Open a tab for a session of `owner`; `ready` binds the two in the transaction that makes it READY.
 
-        Cancelled, nothing is left of it.
+        Cancelled, nothing is left of it. For the `gate` see `Admission.admit`.
         """
-        return await self._open_for(owner, order, ready, keep=False)
+        return await self._open_for(owner, order, ready, keep=False, gate=gate)
 
     async def adopt(self, caller: Principal, order: AdoptOrder) -> Tab:
         """Take over a foreign page for the caller, as it is; as `Adoption.adopt`."""
         return await self._adoption.adopt(caller, order)
 
-    async def _open_for(self, owner: str, order: TabOrder, ready: Ready, *, keep: bool) -> OpenedTab:
+    async def _open_for(
+        self, owner: str, order: TabOrder, ready: Ready, *, keep: bool, gate: Gate | None = None
+    ) -> OpenedTab:
         """Open a tab, and bring it to the front if that was asked; `front` tells whether it is there."""
-        opened = await self._admission.admit(owner, order, ready, keep=keep)
+        opened = await self._admission.admit(owner, order, ready, keep=keep, gate=gate)
         if order.activate and not opened.repeated and opened.tab.state is TabState.READY:
             with contextlib.suppress(Refused):
                 return replace(opened, tab=await self._bring_to_front(opened.tab, None))
@@ -283,6 +286,41 @@ class Tabs:
                 return await self._log.change(lambda changes: _record_visit(changes, right, page)), navigation
         except Refused as refused:
             raise with_outcome(refused, faults.touched(refused)) from refused
+
+    async def front_tab(self, browser: str) -> str:
+        """Name of the tab of ours that is in front; NO_FRONT_TAB where that is not certain, FOREIGN_TAB for no tab."""
+        host = self._hosts.named(browser)
+        front = await host.front()
+        if front is None:
+            raise refuse(
+                Reason.NO_FRONT_TAB,
+                f"It is not certain which page of {host.name} is in front; nothing was done. Name the tab, or activate"
+                " one.",
+                browser=host.name,
+            )
+        if name := host.tab_behind(front):
+            return name
+        raise refuse(
+            Reason.FOREIGN_TAB,
+            f"The page in front of {host.name} is somebody else's; nothing was done. Adopt it first, if that is right.",
+            browser=host.name,
+            target_id=front,
+        )
+
+    async def show(self, name: str, whereto: Callable[[str], str], *, timeout: float) -> Page:
+        """The page of a tab whose line the caller holds, gone to the address that `whereto` gives for the one shown.
+
+        An empty one leaves it where it is. Raises as `Page.navigate` does, and what says why there is no page.
+        """
+        host = self._hosts.of(name)
+        with self._looking_after(name):
+            page = await host.page(name, timeout=_PAGE_WAIT)
+            if uri := whereto(page.shown_uri):
+                uri = check_address(uri)
+                navigation = await page.navigate(uri, until=LoadMilestone.DOM_CONTENT_LOADED, timeout=timeout)
+                if navigation.outcome is NavigationOutcome.UNCONFIRMED:
+                    raise faults.unresponsive(name)
+        return page
 
     def turn(self, tab: str) -> contextlib.AbstractAsyncContextManager[None]:
         """Wait for the tab in its line of calls, and hold it; CALL_CAPACITY if too many wait."""

@@ -35,6 +35,7 @@ _WAITABLE: Final = frozenset(
         Reason.TAB_CLOSED,
         Reason.TAB_GONE,
         Reason.TAB_UNRESPONSIVE,
+        Reason.TURN_CAPACITY,
     }
 )
 

@@ -26,7 +26,7 @@ from tabmuxd.resources.session import (
     Warning,  # noqa: A004 - the contract's word
 )
 from tabmuxd.resources.tab import Tab, TabState
-from tabmuxd.tabs import lease_records, lease_rules
+from tabmuxd.tabs import lease_records, lease_rules, rules
 
 _LEASE_MARGIN: Final = timedelta(minutes=1)
 
@@ -64,10 +64,7 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str, source: TabSour
     session = changes.session(session_of(turn))
     if open_turn is None or session is None or open_turn.ended:
         raise turn_ended(turn)
-    if tab.session not in ("", session.name):
-        raise refuse(
-            Reason.TAB_BUSY, f"{tab.name} serves {tab.session}; nothing was done.", tab=tab.name, session=tab.session
-        )
+    check_free(changes, session, tab)
     lease_records.expire(changes)
     held = changes.holder(tab)
     if held is None:
@@ -88,6 +85,16 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str, source: TabSour
     if session.tab != tab.name:
         changes.record(replace(session, tab=tab.name, tab_source=source), ChangeCause.CLIENT)
     return replace(tab, session=session.name, lease=held.name, last_active_time=now)
+
+
+def check_free(changes: Changes, session: Session, tab: Tab) -> None:
+    """Raise TAB_BUSY if the tab serves another session, TabLost if the session has got another tab meanwhile."""
+    if tab.session not in ("", session.name):
+        other = changes.session(tab.session)
+        raise rules.serves(tab, other.open_turn if other else "")
+    known = changes.tab(session.tab) if session.tab not in ("", tab.name) else None
+    if known is not None and not known.ended and known.session == session.name:
+        raise TabLost(tab.name)
 
 
 def take_tab(changes: Changes, turn: str, lease_name: str) -> None:
@@ -122,6 +129,8 @@ def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ..
         raise TabLost(typed_into.name)
     if tab is None or tab.state is not TabState.READY or _page_of(tab) != _page_of(typed_into):
         raise TabLost(typed_into.name)
+    if not session.prompted:
+        changes.keep(replace(session, prompted=True))
     return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
 
 
@@ -242,7 +251,7 @@ class TurnEnded(Exception):
 
 
 class TabLost(Exception):
-    """The session lost its tab before the press: nothing was submitted, and the turn goes on in another tab."""
+    """This is not the session's tab, or not any more: nothing was submitted, and what was begun goes on in its tab."""
 
 
 def turn_ended(name: str) -> TurnEnded:

@@ -18,6 +18,7 @@ from tabmuxd.webai import entering, failures, observing, records, seating, submi
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.chat_page import PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
+from tabmuxd.webai.line import LinePlace
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.samples import lookup_hash
@@ -30,10 +31,11 @@ _CLEAR_WAIT: Final = 2.0
 class TurnRunner:
     """Drives one open turn. `run` may be started anew in any state, also by another process: it never presses twice."""
 
-    def __init__(self, turn: Turn, descriptor: Descriptor, around: Surroundings, feed: Feed) -> None:
-        """`turn` as it is in the store."""
+    def __init__(self, turn: Turn, descriptor: Descriptor, around: Surroundings, feed: Feed, place: LinePlace) -> None:
+        """`turn` as it is in the store; `place` in its provider's line."""
         self.name = turn.name
         self._conversation = Conversation(turn.name, descriptor, around)
+        self._place = place
         self._feed = feed
         self._typed = False
 
@@ -45,9 +47,7 @@ class TurnRunner:
         """Bring the turn to its end; returns when it has one, whoever recorded it."""
         conversation = self._conversation
         try:
-            left = (conversation.turn().expire_time - conversation.around.clock()).total_seconds()
-            async with asyncio.timeout(max(0.0, left)):
-                await self._work()
+            await self._work_in_time()
         except TurnEnded:
             return
         except TimeoutError:
@@ -85,6 +85,13 @@ class TurnRunner:
 
     # Steps
 
+    async def _work_in_time(self) -> None:
+        left = (self._conversation.turn().expire_time - self._conversation.around.clock()).total_seconds()
+        if left <= 0:
+            raise TimeoutError  # it ran out while no server ran: nothing is begun any more
+        async with asyncio.timeout(left):
+            await self._work()
+
     async def _work(self) -> None:
         turn = self._conversation.turn()
         if turn.state is TurnState.PENDING:
@@ -99,7 +106,7 @@ class TurnRunner:
         conversation = self._conversation
         while True:
             try:
-                page = await conversation.patiently(partial(seating.seat, conversation))
+                page = await conversation.patiently(partial(seating.seat, conversation, self._place))
                 chat = conversation.on(page)
                 typed_into = conversation.tab_of(page)
                 sample = await entering.make_room(conversation, chat, turn.prompt)

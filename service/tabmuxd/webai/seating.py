@@ -1,4 +1,4 @@
-"""Seating: the session of an open turn gets its tab, under a lease of the service."""
+"""Seating: the session of an open turn gets its tab, under a lease of the service, when it is the turn's turn."""
 
 from __future__ import annotations
 
@@ -9,33 +9,53 @@ from tabmuxd.resources.names import lease_name, new_id
 from tabmuxd.resources.orders import TabOrder
 from tabmuxd.resources.tab import LoadMilestone
 from tabmuxd.tabs.page import Page
-from tabmuxd.webai import records
+from tabmuxd.webai import records, whereabouts
 from tabmuxd.webai.conversation import FALLBACK, Conversation
+from tabmuxd.webai.line import LinePlace
 
 # Whoever waited for room until then is told so, not that time ran out.
 _ROOM_MARGIN: Final = timedelta(seconds=1)
 
 
-async def seat(conversation: Conversation) -> Page:
-    """The session's page, at its conversation; opened if it has none."""
+async def seat(conversation: Conversation, place: LinePlace) -> Page:
+    """The session's page, at its conversation; opened if it has none, once the provider's line lets the turn in.
+
+    While there is no page to be had, the turn stands aside in that line.
+    """
+    around, lease = conversation.around, lease_name(new_id(conversation.around.random))
+    if (tab := conversation.session().tab) and around.log.live.tab(tab) is not None:
+        # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
+        async with around.tabs.turn(tab):
+            await conversation.change(lambda changes: records.take_tab(changes, conversation.name, lease))
+    if not place.enter():
+        conversation.last_refusal = place.refused
+        await place.entered()
+        conversation.last_refusal = None
+    try:
+        return await _page(conversation, place, lease)
+    except Exception:
+        place.step_aside()
+        raise
+
+
+async def _page(conversation: Conversation, place: LinePlace, lease: str) -> Page:
     around, session = conversation.around, conversation.session()
-    lease = lease_name(new_id(around.random))
-    record = around.log.live.tab(session.tab) if session.tab else None
-    if record is None:
+    tab = around.log.live.tab(session.tab) if session.tab else None
+    if tab is None:
+        uri = whereabouts.home(conversation.descriptor, session)
+        if not uri:
+            raise whereabouts.no_address(session)
         order = TabOrder(
             browser=session.browser,
-            uri=session.conversation_uri or conversation.descriptor.start_uri,
+            uri=uri,
             group=session.new_tab_group or session.provider,
             activate=session.new_tab_activate,
+            from_pool=session.new_tab_pooled,
             until=LoadMilestone.DOM_CONTENT_LOADED,
             room_timeout=max(timedelta(0), conversation.turn().expire_time - around.clock() - _ROOM_MARGIN),
         )
         opened = await around.tabs.open_for(
-            session.owner, order, lambda changes, tab: records.bind(changes, conversation.name, tab, lease)
+            session.owner, order, lambda changes, tab: records.bind(changes, conversation.name, tab, lease), place
         )
-        return await around.tabs.wait_for_page(opened.tab.name, timeout=FALLBACK)
-
-    # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
-    async with around.tabs.turn(record.name):
-        await conversation.change(lambda changes: records.take_tab(changes, conversation.name, lease))
-    return await around.tabs.wait_for_page(record.name, timeout=FALLBACK)
+        tab = opened.tab
+    return await around.tabs.wait_for_page(tab.name, timeout=FALLBACK)

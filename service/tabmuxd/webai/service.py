@@ -13,10 +13,10 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused, invalid_field, refuse
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.names import RandomBytes, new_id, session_name, session_of, turn_name
+from tabmuxd.resources.names import RandomBytes, new_id, session_of, turn_name
 from tabmuxd.resources.orders import PromptOrder, SessionOrder
 from tabmuxd.resources.principal import Principal, not_owner
-from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
+from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.service import Tabs
@@ -24,9 +24,11 @@ from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
+from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.runner import TurnRunner
 from tabmuxd.webai.samples import lookup_hash
+from tabmuxd.webai.starting import Starting
 
 _LEAST_TIMEOUT: Final = timedelta(seconds=10)
 _MOST_TIMEOUT: Final = timedelta(hours=4)
@@ -51,8 +53,9 @@ class WebAi:
         random: RandomBytes,
         clock: Callable[[], datetime],
         feeds: Feeds,
+        max_turn_count: int = MAX_TURN_COUNT,
     ) -> None:
-        """`providers` by id."""
+        """`providers` by id; `max_turn_count`: turns at work at once of each whose descriptor does not say."""
         self.providers = providers
         self._tabs = tabs
         self._log = log
@@ -60,12 +63,17 @@ class WebAi:
         self._random = random
         self._feeds = feeds
         self._around = Surroundings(tabs, log, random, clock)
+        self._starting = Starting(tabs, log, random)
+        self._lines = {
+            one.id: ProviderLine(one.id, max_turn_count if one.max_turn_count is None else one.max_turn_count)
+            for one in providers.values()
+        }
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
 
     def __repr__(self) -> str:
-        """How many turns are open."""
-        return f"<WebAi running={len(self._running)}>"
+        """How many turns are open, and the lines of the providers."""
+        return f"<WebAi running={len(self._running)} {list(self._lines.values())}>"
 
     def resume(self) -> None:
         """Take up every turn that the store has open; called once, at start."""
@@ -74,45 +82,7 @@ class WebAi:
 
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
         """Start a session, or get the caller's own of that id; tells whether this call made it."""
-        descriptor = self._provider(order.provider)
-        conversation = ""
-        if order.conversation_uri:
-            conversation = descriptor.conversation_of(order.conversation_uri)
-            if not conversation:
-                raise refuse(
-                    Reason.URI_NOT_ALLOWED,
-                    f"conversation_uri: this is not the address of a conversation at {descriptor.id}.",
-                    field="conversation_uri",
-                    host="",
-                    rule="conversation-of-provider",
-                )
-        browser = order.browser or self._tabs.first_browser
-        self._tabs.browser(browser)
-        name = session_name(order.session_id or new_id(self._random))
-
-        def decide(changes: Changes) -> tuple[Session, bool]:
-            known = changes.session(name)
-            if known is not None:
-                return _found(known, caller, order.provider), False
-            session = Session(
-                name=name,
-                state=SessionState.ACTIVE,
-                provider=order.provider,
-                descriptor_version=descriptor.version,
-                owner=caller.name,
-                create_time=changes.now,
-                last_active_time=changes.now,
-                browser=browser,
-                conversation_uri=conversation,
-                labels=dict(order.labels),
-                ttl=order.ttl,
-                expire_time=changes.now + order.ttl,
-                new_tab_group=order.group,
-                new_tab_activate=order.activate,
-            )
-            return changes.record(session, ChangeCause.CLIENT), True
-
-        return await self._log.change(decide)
+        return await self._starting.start(caller, order, self._provider(order.provider))
 
     async def get_session(self, name: str) -> Session:
         """A session; SESSION_NOT_FOUND."""
@@ -247,16 +217,22 @@ class WebAi:
                 self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
             )
             return None
-        runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name))
+        place = self._lines[provider].join(at_work=turn.state is not TurnState.PENDING)
+        runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name), place)
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
         self._running[turn.name] = (runner, task)
-        task.add_done_callback(lambda _task: self._ended(turn.name))
+        task.add_done_callback(lambda _task: self._ended(turn.name, place))
         return runner, task
 
-    def _ended(self, name: str) -> None:
+    def _ended(self, name: str, place: LinePlace) -> None:
         self._running.pop(name, None)
-        if name not in self._cancelling:
+        cancelling = self._cancelling.get(name)
+        if cancelling is None:
             self._feeds.drop(name)
+            place.leave()
+        else:
+            # The page may still write: until it was stopped, the turn is at work.
+            cancelling.add_done_callback(lambda _task: place.leave())
 
     def _cancelled(self, name: str) -> None:
         self._cancelling.pop(name, None)
@@ -337,19 +313,6 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
         ChangeCause.CLIENT,
     )
     return turn
-
-
-def _found(known: Session, caller: Principal, provider: str) -> Session:
-    if known.owner != caller.name:
-        raise not_owner(known.name, known.owner)
-    if known.provider != provider:
-        raise refuse(
-            Reason.REQUEST_ID_REUSED,
-            f"{known.name} is a session with {known.provider}, not {provider}; nothing was done.",
-            request_id=known.name,
-            resource=known.name,
-        )
-    return known
 
 
 def _last(found: list[AnswerPart], latest: bytes, turn: Turn) -> list[AnswerPart]:

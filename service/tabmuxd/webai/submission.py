@@ -9,6 +9,7 @@ from typing import Literal
 
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.session import Session
+from tabmuxd.webai import whereabouts
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.samples import Sample, normalised
 
@@ -22,19 +23,11 @@ def where(descriptor: Descriptor, sample: Sample, session: Session, tab: str, *,
     that the provider gives it is its own.
     """
     if not descriptor.is_at(sample.uri):
-        return refuse(
-            Reason.PROVIDER_NOT_SHOWN, f"{tab} is not at a page of {descriptor.id}.", provider=descriptor.id, tab=tab
-        )
+        return whereabouts.not_shown(descriptor, tab)
     shown = descriptor.conversation_of(sample.uri)
     if descriptor.same_conversation(shown, session.conversation_uri) or (submitted and not session.conversation_uri):
         return None
-    return refuse(
-        Reason.PROVIDER_CONVERSATION_CHANGED,
-        f"{tab} shows another conversation than that of {session.name}.",
-        provider=descriptor.id,
-        session=session.name,
-        tab=tab,
-    )
+    return whereabouts.another(descriptor, session.name, tab)
 
 
 def may_type(descriptor: Descriptor, sample: Sample, tab: str) -> Refused | Wait | None:

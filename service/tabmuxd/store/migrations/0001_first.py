@@ -34,7 +34,7 @@ _INTEGERS = {
     "leases": "expire_time fencing_token create_time end_time? end_cause revision update_time? ended",
     "sessions": (
         "state create_time last_active_time ttl expire_time? recovery_count close_count retire_time? "
-        "retire_cause new_tab_activate tab_source revision update_time? ended"
+        "retire_cause new_tab_activate tab_source new_tab_pooled prompted revision update_time? ended"
     ),
     "turns": (
         "state create_time expire_time release_tab answer_size_bytes stalled submit_time? end_time? revision "

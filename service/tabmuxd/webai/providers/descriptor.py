@@ -61,7 +61,10 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A provider as data. `conversation_path` is matched against the whole path of an address."""
+    """A provider as data. `conversation_path` is matched against the whole path of an address.
+
+    `max_turn_count`: how many turns may be at work there at once; None leaves it to the server.
+    """
 
     id: str
     display_name: str
@@ -74,6 +77,7 @@ class Descriptor:
     placeholders: frozenset[str]
     marks: PageMarks
     windows: Windows = Windows()
+    max_turn_count: int | None = None
 
     def is_at(self, uri: str) -> bool:
         """Whether an address belongs to the provider: its host is exactly one of the provider's.
@@ -136,6 +140,7 @@ def parse(text: str, source: str) -> Descriptor:
             placeholders=frozenset(text.casefold() for text in fields.texts("placeholders", ())),
             marks=_marks(fields.table("page")),
             windows=_windows(fields.table("windows", {})),
+            max_turn_count=_limit(fields.table("limits", {})),
         )
         fields.finish()
     except (tomllib.TOMLDecodeError, FieldError) as error:
@@ -169,6 +174,12 @@ def _marks(table: Fields) -> PageMarks:
     )
     table.finish()
     return marks
+
+
+def _limit(table: Fields) -> int | None:
+    turn_count = table.limit("turns")
+    table.finish()
+    return turn_count
 
 
 def _windows(table: Fields) -> Windows:

@@ -49,6 +49,15 @@ class Fields:
             raise FieldError(f"the field {name!r} must be a whole number above 0")
         return value
 
+    def limit(self, name: str) -> int | None:
+        """A whole number, not below 0; None where it is left out."""
+        value = self._take(name, -1)
+        if value == -1 and name not in self._values:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise FieldError(f"the field {name!r} must be a whole number, not below 0")
+        return value
+
     def table(self, name: str, default: Mapping[str, object] | None = None) -> Fields:
         """The fields of a table within this one."""
         value = self._take(name, default)

@@ -1,0 +1,126 @@
+"""The line at a provider: at most so many turns at work there at once; the first first, among those that can go.
+
+A turn that waits for something else, such as room for its tab, stands aside: it keeps its place in the line, and those
+behind it go meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Final
+
+from tabmuxd.resources.errors import Reason, Refused, refuse
+
+MAX_TURN_COUNT: Final = 5
+
+
+class Standing(Enum):
+    """How a turn stands in the line."""
+
+    WAITING = auto()
+    """It could go now."""
+    ASIDE = auto()
+    """Something else is in its way."""
+    AT_WORK = auto()
+    """It was let in."""
+
+
+def let_in(line: Sequence[Standing], limit: int) -> list[int]:
+    """Who goes now, by their numbers in the line: those who wait, the first first, as many as there are places free."""
+    free = max(0, limit - line.count(Standing.AT_WORK))
+    return [number for number, standing in enumerate(line) if standing is Standing.WAITING][:free]
+
+
+class ProviderLine:
+    """All open turns of one provider, in the order in which they came. All runs on the loop."""
+
+    def __init__(self, provider: str, limit: int) -> None:
+        """`limit`: how many may be at work at once; 0 lets none in."""
+        self._provider = provider
+        self._limit = limit
+        self._places: list[LinePlace] = []
+
+    def __repr__(self) -> str:
+        """How many are at work, and how many wait or stand aside."""
+        at_work = sum(place.standing is Standing.AT_WORK for place in self._places)
+        return f"<ProviderLine {self._provider} at_work={at_work} of {self._limit} open={len(self._places)}>"
+
+    def join(self, *, at_work: bool) -> LinePlace:
+        """A place at the end of the line, to be left in the end.
+
+        `at_work`: the prompt may have been submitted, so that it is at work already, whatever the limit.
+        """
+        place = LinePlace(self, Standing.AT_WORK if at_work else Standing.ASIDE)
+        self._places.append(place)
+        return place
+
+    def leave(self, place: LinePlace) -> None:
+        """The turn has ended."""
+        if place in self._places:
+            self._places.remove(place)
+            self.settle()
+
+    def settle(self) -> None:
+        """Let in who can go."""
+        for number in let_in([place.standing for place in self._places], self._limit):
+            self._places[number].open()
+
+    def full(self) -> Refused:
+        """TURN_CAPACITY: what a turn fails with that was not let in within its time."""
+        return refuse(
+            Reason.TURN_CAPACITY,
+            f"{self._limit} turns may be at work at {self._provider} at once, and this one was not let in within its"
+            " time; nothing was typed. Repeat it later, or give it more time.",
+            retry_after=5,
+            provider=self._provider,
+            limit=self._limit,
+        )
+
+
+class LinePlace:
+    """The place of one turn in its provider's line."""
+
+    def __init__(self, line: ProviderLine, standing: Standing) -> None:
+        """Made by `ProviderLine.join`."""
+        self._line = line
+        self._opened = asyncio.Event()
+        self.standing = standing
+
+    def __repr__(self) -> str:
+        """How it stands."""
+        return f"<LinePlace {self.standing.name}>"
+
+    @property
+    def refused(self) -> Refused:
+        """What to tell of a turn that was not let in within its time."""
+        return self._line.full()
+
+    def enter(self) -> bool:
+        """It could go now; gives whether it may. If not it waits, and may be let in at any moment."""
+        if self.standing is Standing.ASIDE:
+            self._opened.clear()
+            self.standing = Standing.WAITING
+            self._line.settle()
+        return self.standing is Standing.AT_WORK
+
+    async def entered(self) -> None:
+        """Wait until it is let in."""
+        while not self.enter():
+            await self._opened.wait()
+
+    def step_aside(self) -> None:
+        """Something else is in its way: let others go first."""
+        if self.standing is not Standing.ASIDE:
+            self.standing = Standing.ASIDE
+            self._line.settle()
+
+    def leave(self) -> None:
+        """The turn has ended; may be repeated."""
+        self._line.leave(self)
+
+    def open(self) -> None:
+        """For the line: it is let in."""
+        self.standing = Standing.AT_WORK
+        self._opened.set()

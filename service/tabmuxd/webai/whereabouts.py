@@ -1,0 +1,80 @@
+"""Where a session belongs, and whether an address is there: decisions over plain values."""
+
+from __future__ import annotations
+
+from tabmuxd.resources.errors import Reason, Refused, refuse
+from tabmuxd.resources.session import Session
+from tabmuxd.webai.providers.descriptor import Descriptor
+
+
+def home(descriptor: Descriptor, session: Session) -> str:
+    """Address at which the session goes on: its conversation's, or the start page if no prompt was submitted yet.
+
+    Empty where its conversation has an address that nobody knows: a fresh chat is not taken for it.
+    """
+    if session.conversation_uri:
+        return session.conversation_uri
+    return "" if session.prompted else descriptor.start_uri
+
+
+def is_home(descriptor: Descriptor, session: Session, shown_uri: str) -> bool:
+    """Whether an address that a page shows is that of the session's conversation, or of a new one if it has none."""
+    return descriptor.is_at(shown_uri) and descriptor.same_conversation(
+        descriptor.conversation_of(shown_uri), session.conversation_uri
+    )
+
+
+def way(descriptor: Descriptor, conversation_uri: str, shown_uri: str) -> str:
+    """Whereto a tab has to go in which a session begins; empty where it is there.
+
+    `conversation_uri` is the one to continue; empty means the one that is shown, or a new one.
+    """
+    if not descriptor.is_at(shown_uri):
+        return conversation_uri or descriptor.start_uri
+    shown = descriptor.conversation_of(shown_uri)
+    there = not conversation_uri or descriptor.same_conversation(shown, conversation_uri)
+    return "" if there else conversation_uri
+
+
+def begins_at(descriptor: Descriptor, conversation_uri: str, shown_uri: str, *, session: str, tab: str) -> str:
+    """The conversation of a session that begins in a tab which shows this address; empty for a new one.
+
+    Raises PROVIDER_NOT_SHOWN, and PROVIDER_CONVERSATION_CHANGED where another one than `conversation_uri` is shown.
+    """
+    if not descriptor.is_at(shown_uri):
+        raise not_shown(descriptor, tab)
+    shown = descriptor.conversation_of(shown_uri)
+    if conversation_uri and not descriptor.same_conversation(shown, conversation_uri):
+        raise another(descriptor, session, tab)
+    return conversation_uri or shown
+
+
+def not_shown(descriptor: Descriptor, tab: str) -> Refused:
+    """PROVIDER_NOT_SHOWN."""
+    return refuse(
+        Reason.PROVIDER_NOT_SHOWN, f"{tab} is not at a page of {descriptor.id}.", provider=descriptor.id, tab=tab
+    )
+
+
+def another(descriptor: Descriptor, session: str, tab: str) -> Refused:
+    """PROVIDER_CONVERSATION_CHANGED."""
+    return refuse(
+        Reason.PROVIDER_CONVERSATION_CHANGED,
+        f"{tab} shows another conversation than that of {session}.",
+        provider=descriptor.id,
+        session=session,
+        tab=tab,
+    )
+
+
+def no_address(session: Session) -> Refused:
+    """RECOVERY_FAILED: a prompt was submitted, and the provider was not seen to give the conversation an address."""
+    return refuse(
+        Reason.RECOVERY_FAILED,
+        f"The address of the conversation of {session.name} is not known, so that it cannot go on. Start another"
+        " session, with conversation_uri to go on with a conversation.",
+        tab=session.tab,
+        session=session.name,
+        attempt_count=0,
+        cause="no_address",
+    )
