@@ -12,11 +12,12 @@ from tabmuxd.resources.browser import BrowserLimits
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabOrder, TabsOrder
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.session import Session, TabSource
 from tabmuxd.resources.tab import CloseCause, Dialog, DialogKind, SkipReason, Tab, TabOrigin, TabState
 from tabmuxd.tabs import keeping
 from tabmuxd.tabs.keeping import Standing
 
-from tests.domain.values import ADMIN, FRIEND, NOW, OWNER, held, ready_tab
+from tests.domain.values import ADMIN, FRIEND, NOW, OWNER, chat_session, held, ready_tab
 
 LIMITS = BrowserLimits()
 MINUTE = timedelta(minutes=1)
@@ -33,9 +34,12 @@ def tab(number: int = 1, *, idle: timedelta = timedelta(0), **fields: Fields) ->
     return replace(ready_tab(), **changed)
 
 
-def standing(of: Tab, lease: Lease | None = None, *, at_work: bool = False, opener_in_use: bool = False) -> Standing:
+def standing(of: Tab, lease: Lease | None = None, **more: bool) -> Standing:
     """The tab and what keeps it."""
-    return Standing(of, lease, at_work=at_work, opener_in_use=opener_in_use)
+    return Standing(of, lease, **more)
+
+
+no_session = dict[str, Session]().get
 
 
 OLD = 31 * MINUTE
@@ -109,7 +113,10 @@ def test_popup_of_one_in_use() -> None:
     popup = tab(2, idle=OLD, origin=TabOrigin.POPUP, opener=opener.name)
     live = replace(CLIENT_LEASE, name="leases/l", expire_time=NOW + MOMENT)
     found = [
-        [keeping.is_idle(seen, LIMITS, NOW) for seen in keeping.standings([first, popup], leases, at_work, LIMITS, NOW)]
+        [
+            keeping.is_idle(seen, LIMITS, NOW)
+            for seen in keeping.standings([first, popup], leases, at_work, LIMITS, NOW, no_session)
+        ]
         for first, leases, at_work in [
             (opener, [live], frozenset[str]()),
             (opener, [replace(live, expire_time=NOW)], frozenset[str]()),
@@ -134,6 +141,8 @@ def test_popup_of_one_in_use() -> None:
         ([standing(tab(1, idle=5 * MINUTE))], 1),
         ([standing(tab(1, idle=MINUTE, session="sessions/s"))], 1),
         ([standing(tab(1, idle=MINUTE, session="sessions/s", owner="local/b"))], None),
+        ([standing(tab(1, idle=MINUTE, session="sessions/s"), taken=True)], None),
+        ([standing(tab(1, idle=5 * MINUTE, session="sessions/s"), taken=True)], 1),
         ([standing(tab(1, idle=MINUTE, session="sessions/s"), TURN_LEASE)], None),
         ([standing(tab(1, idle=OLD, state=TabState.LOST)), standing(tab(2, idle=6 * MINUTE))], 2),
         ([standing(tab(1, idle=6 * MINUTE, origin=TabOrigin.POPUP), opener_in_use=True)], None),
@@ -144,6 +153,18 @@ def test_room(standings: Sequence[Standing], number: int | None) -> None:
     """Room is made by a pooled tab, else the one idle for longest of those the principal may take (O-42, TAB-10)."""
     chosen = keeping.make_room(standings, "local/a", LIMITS, NOW)
     assert chosen == (None if number is None else standings[number - 1].tab)
+
+
+@pytest.mark.parametrize(
+    ("source", "taken"), [(TabSource.TAKEN, True), (TabSource.OPENED, False), (TabSource.POOLED, False)]
+)
+def test_taken(source: TabSource, *, taken: bool) -> None:
+    """A tab that a session found open is not one that the session opened (O-42, O-134)."""
+    session = replace(chat_session(), tab_source=source)
+    sessions = {session.name: session}.get
+    tabs = [tab(1, session=session.name), tab(2)]
+    found = keeping.standings(tabs, [], frozenset(), LIMITS, NOW, sessions)
+    assert [each.taken for each in found] == [taken, False]
 
 
 def test_reclaim_of_zero() -> None:

@@ -12,6 +12,7 @@ from tabmuxd.resources.browser import BrowserLimits
 from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.orders import TabOrder, TabsOrder
 from tabmuxd.resources.principal import Principal, Scope
+from tabmuxd.resources.session import Session
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab, TabOrigin, TabState
 from tabmuxd.tabs import keeping, lease_rules, rules
 from tabmuxd.tabs.keeping import Standing
@@ -196,7 +197,12 @@ class Browser(RuleBasedStateMachine):
     def standings(self) -> list[Standing]:
         """The tabs as they stand."""
         return keeping.standings(
-            list(self.tabs.values()), self.leases.values(), frozenset(self.at_work), LIMITS, self.now
+            list(self.tabs.values()),
+            self.leases.values(),
+            frozenset(self.at_work),
+            LIMITS,
+            self.now,
+            dict[str, Session]().get,
         )
 
     def at(self, number: int) -> Tab | None:

@@ -29,6 +29,7 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    RecoveredSession,
     RecoveredTab,
     SessionOrder,
     TabFilter,
@@ -37,7 +38,7 @@ from tabmuxd.resources.orders import (
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
+from tabmuxd.resources.session import Return, Session, SessionState, Turn, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
 from tabmuxd.rpc.domain import Events, ServerInfo
 from tabmuxd.rpc.server import RpcServer
@@ -207,6 +208,10 @@ class FakeWebAi:
     async def get_session(self, name: str) -> Session:
         await self.below.asked("get_session", name)
         return SESSION
+
+    async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:
+        await self.below.asked("recover_session", caller.name, name)
+        return RecoveredSession(SESSION, Return.NAVIGATED, TAB.name)
 
     async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
         await self.below.asked("send_prompt", caller.name, order)

@@ -189,6 +189,17 @@ CASES: dict[str, Case] = {
         [("get_session", SESSION.name)],
         [ai_pb.GetSessionResponse(session=wire.session_message(SESSION))],
     ),
+    "RecoverSession": (
+        ai_pb.RecoverSessionRequest(name=SESSION.name),
+        [("recover_session", "local", SESSION.name)],
+        [
+            ai_pb.RecoverSessionResponse(
+                session=wire.session_message(SESSION),
+                strategy=ai_pb.RecoverSessionResponse.STRATEGY_NAVIGATED,
+                previous_tab=TAB.name,
+            )
+        ],
+    ),
     "SendPrompt": (
         PROMPT,
         [

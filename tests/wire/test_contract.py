@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor import EnumDescriptor
-from tabmux.v1 import browser_pb2, error_reason_pb2, event_pb2, session_pb2, tab_pb2, tab_service_pb2
+from tabmux.v1 import (
+    browser_pb2,
+    error_reason_pb2,
+    event_pb2,
+    session_pb2,
+    tab_pb2,
+    tab_service_pb2,
+    web_ai_service_pb2,
+)
 from tabmuxd.resources import browser, event, session, tab
 from tabmuxd.resources.errors import Reason, code_of
 
@@ -21,6 +29,7 @@ ENUMS: list[tuple[type[IntEnum], EnumDescriptor]] = [
     (event.ChangeCause, event_pb2.ChangeCause.DESCRIPTOR),
     (session.SessionState, session_pb2.Session.State.DESCRIPTOR),
     (session.RetireCause, session_pb2.Session.RetireCause.DESCRIPTOR),
+    (session.Return, web_ai_service_pb2.RecoverSessionResponse.Strategy.DESCRIPTOR),
     (session.TurnState, session_pb2.Turn.State.DESCRIPTOR),
     (tab.TabState, tab_pb2.Tab.State.DESCRIPTOR),
     (tab.TabOrigin, tab_pb2.Tab.Origin.DESCRIPTOR),

@@ -9,6 +9,7 @@ from enum import Enum, auto
 
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease, LeaseTerms
+from tabmuxd.resources.session import Return, Session
 from tabmuxd.resources.tab import (
     DialogPolicy,
     LoadMilestone,
@@ -180,6 +181,15 @@ class SessionOrder:
     activate: bool = False
     policy: TabPolicy = TabPolicy.NEW
     tab: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredSession:
+    """A session that is where it belongs, and how it came to that; `previous_tab` is empty if it had none before."""
+
+    session: Session
+    strategy: Return
+    previous_tab: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,15 @@ class TabSource(IntEnum):
     TAKEN = 3
 
 
+class Return(IntEnum):
+    """How a session came back to its conversation; numbers as in `tabmux.v1.RecoverSessionResponse.Strategy`."""
+
+    NONE = 1
+    NAVIGATED = 2
+    TAB_RECOVERED = 3
+    NEW_TAB = 4
+
+
 class TurnState(IntEnum):
     """Where a turn is in its life; numbers as in `tabmux.v1.Turn.State`."""
 

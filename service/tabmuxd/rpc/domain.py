@@ -20,6 +20,7 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    RecoveredSession,
     RecoveredTab,
     SessionOrder,
     TabFilter,
@@ -155,6 +156,10 @@ class WebAi(Protocol):
 
     async def get_session(self, name: str) -> Session:
         """A session; raises SESSION_NOT_FOUND."""
+        ...
+
+    async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:
+        """Bring a session back to its conversation."""
         ...
 
     async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:

@@ -39,6 +39,15 @@ class WebAiService:
         session = await self._web_ai.get_session(fields.session_name("name", request.name))
         return pb.GetSessionResponse(session=session_message(session))
 
+    async def RecoverSession(self, request: pb.RecoverSessionRequest, caller: Principal) -> pb.RecoverSessionResponse:
+        """Bring a session back to its conversation; never sends a prompt."""
+        recovered = await self._web_ai.recover_session(caller, fields.session_name("name", request.name))
+        return pb.RecoverSessionResponse(
+            session=session_message(recovered.session),
+            strategy=pb.RecoverSessionResponse.Strategy.ValueType(recovered.strategy),
+            previous_tab=recovered.previous_tab,
+        )
+
     async def SendPrompt(self, request: pb.SendPromptRequest, caller: Principal) -> pb.SendPromptResponse:
         """Record a turn and return at once."""
         turn = await self._web_ai.send_prompt(caller, prompt_order(request))

@@ -278,7 +278,7 @@ class Admission:
             return _Full(rules.no_room(tabs, host.name, limits))  # nobody is there any more to get it
         standings = [
             standing
-            for standing in keeping.standings(tabs, changes.leases(), at_work, limits, changes.now)
+            for standing in keeping.standings(tabs, changes.leases(), at_work, limits, changes.now, changes.session)
             if standing.tab.name not in case.failed
         ]
         if order.from_pool and (pooled := keeping.from_pool(standings, order)):

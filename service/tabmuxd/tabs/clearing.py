@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,7 +14,6 @@ from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import Ownership
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import ClosedTab, TabsOrder
 from tabmuxd.resources.principal import Principal, Scope, scope_missing
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab
@@ -100,20 +99,23 @@ class Clearing:
 
     def standing(self, changes: Changes, host: BrowserHost, name: str) -> Standing | None:
         """The tab as it stands in this step; the caller holds its line, so no call is at work on it."""
-        standings = self._standings(host, changes.tabs(host.name), changes.leases(), changes.now)
+        standings = keeping.standings(
+            changes.tabs(host.name),
+            changes.leases(),
+            self._lines.at_work,
+            host.options.limits,
+            changes.now,
+            changes.session,
+        )
         found = next((standing for standing in standings if standing.tab.name == name), None)
         return found and replace(found, at_work=False)
 
     def now(self, host: BrowserHost) -> tuple[list[Standing], datetime]:
         """The tabs of a browser as they stand by what is published, and the time of that."""
-        now = self._clock()
-        return self._standings(host, self._log.live.tabs.values(), self._log.live.leases.values(), now), now
-
-    def _standings(
-        self, host: BrowserHost, tabs: Iterable[Tab], leases: Iterable[Lease], now: datetime
-    ) -> list[Standing]:
-        own = [tab for tab in tabs if tab.browser_name == host.name]
-        return keeping.standings(own, leases, self._lines.at_work, host.options.limits, now)
+        now, live = self._clock(), self._log.live
+        own = [tab for tab in live.tabs.values() if tab.browser_name == host.name]
+        leases, at_work = live.leases.values(), self._lines.at_work
+        return keeping.standings(own, leases, at_work, host.options.limits, now, live.sessions.get), now
 
     # What a client asks for
 

@@ -6,7 +6,7 @@ moment only. Foreign pages are no tabs and never come here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,6 +15,7 @@ from tabmuxd.resources.browser import BrowserLimits
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabOrder, TabsOrder
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.session import Session, TabSource
 from tabmuxd.resources.tab import CloseCause, SkipReason, Tab, TabOrigin, TabState
 
 LOST_TIMEOUT: Final = timedelta(minutes=10)
@@ -27,13 +28,15 @@ _WITH_TARGET: Final = frozenset({TabState.OPENING, TabState.READY, TabState.CRAS
 class Standing:
     """One tab and what keeps it: the live lease that holds it, and whether a call is at work on it.
 
-    `opener_in_use`: it is a popup, and its opener is held, at work or not idle yet.
+    `opener_in_use`: it is a popup, and its opener is held, at work or not idle yet. `taken`: the session that it serves
+    found it open.
     """
 
     tab: Tab
     lease: Lease | None = None
     at_work: bool = False
     opener_in_use: bool = False
+    taken: bool = False
 
     @property
     def serves_turn(self) -> bool:
@@ -64,12 +67,25 @@ def _never_answered(tab: Tab) -> bool:
     return tab.state is TabState.OPENING and tab.origin is TabOrigin.POPUP
 
 
-def standings(
-    tabs: Sequence[Tab], leases: Iterable[Lease], at_work: frozenset[str], limits: BrowserLimits, now: datetime
+def standings(  # noqa: PLR0917 - all that says how tabs stand
+    tabs: Sequence[Tab],
+    leases: Iterable[Lease],
+    at_work: frozenset[str],
+    limits: BrowserLimits,
+    now: datetime,
+    session_of: Callable[[str], Session | None],
 ) -> list[Standing]:
-    """Every tab with what keeps it; `at_work` are the names of those that a call is at work on."""
+    """Every tab with what keeps it.
+
+    `at_work` are the names of those that a call is at work on; `session_of` gives the session of a name.
+    """
     held = {lease.name: lease for lease in leases if lease.session or lease.expire_time > now}
-    alone = {tab.name: Standing(tab, held.get(tab.lease), tab.name in at_work) for tab in tabs}
+
+    def taken(tab: Tab) -> bool:
+        session = session_of(tab.session) if tab.session else None
+        return session is not None and session.tab_source is TabSource.TAKEN
+
+    alone = {tab.name: Standing(tab, held.get(tab.lease), tab.name in at_work, taken=taken(tab)) for tab in tabs}
     return [
         replace(standing, opener_in_use=_in_use(alone.get(standing.tab.opener), limits, now))
         for standing in alone.values()
@@ -150,7 +166,7 @@ def may_be_reclaimed(standing: Standing, caller: str, limits: BrowserLimits, now
         return True
     if standing.tab.owner != caller:
         return False
-    if standing.tab.session and standing.tab.origin is TabOrigin.MANAGED:
+    if standing.tab.session and not standing.taken and standing.tab.origin is TabOrigin.MANAGED:
         return True
     idle = standing.idle(now)
     return limits.reclaim_after is not None and idle >= limits.reclaim_after and not _kept_by_opener(standing)

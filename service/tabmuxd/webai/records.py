@@ -64,7 +64,7 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str, source: TabSour
     session = changes.session(session_of(turn))
     if open_turn is None or session is None or open_turn.ended:
         raise turn_ended(turn)
-    check_free(changes, session, tab)
+    _check_free(changes, session, tab)
     lease_records.expire(changes)
     held = changes.holder(tab)
     if held is None:
@@ -87,7 +87,45 @@ def bind(changes: Changes, turn: str, tab: Tab, lease_name: str, source: TabSour
     return replace(tab, session=session.name, lease=held.name, last_active_time=now)
 
 
-def check_free(changes: Changes, session: Session, tab: Tab) -> None:
+def bind_idle(changes: Changes, name: str, tab: Tab) -> Tab:
+    """The tab as it serves a session without a turn, which is recorded here; the caller records the tab.
+
+    Raises what says that the session cannot have it: SESSION_RETIRED, TAB_BUSY, TabLost.
+    """
+    session = active(changes.session(name), name)
+    _check_free(changes, session, tab)
+    if session.tab != tab.name:
+        changes.record(replace(session, tab=tab.name, tab_source=TabSource.OPENED), ChangeCause.RECOVERY)
+    return replace(tab, session=name, last_active_time=changes.now)
+
+
+def active(session: Session | None, name: str) -> Session:
+    """The session, if it takes turns; SESSION_NOT_FOUND, SESSION_RETIRED."""
+    if session is None:
+        raise refuse(Reason.SESSION_NOT_FOUND, f"No session {name} is known; nothing was done.", session=name)
+    if session.ended:
+        raise refuse(
+            Reason.SESSION_RETIRED,
+            f"{session.name} is retired for good. Start another, with conversation_uri to go on.",
+            session=session.name,
+            retire_time=session.retire_time.isoformat() if session.retire_time else "",
+            retire_cause=session.retire_cause.name,
+        )
+    return session
+
+
+def in_progress(session: Session) -> Refused:
+    """TURN_IN_PROGRESS."""
+    return refuse(
+        Reason.TURN_IN_PROGRESS,
+        f"{session.name} has a turn that has not ended; nothing was done. Wait for it.",
+        retry_after=1,
+        session=session.name,
+        turn=session.open_turn,
+    )
+
+
+def _check_free(changes: Changes, session: Session, tab: Tab) -> None:
     """Raise TAB_BUSY if the tab serves another session, TabLost if the session has got another tab meanwhile."""
     if tab.session not in ("", session.name):
         other = changes.session(tab.session)

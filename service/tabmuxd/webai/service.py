@@ -14,7 +14,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused, invalid_field, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, new_id, session_of, turn_name
-from tabmuxd.resources.orders import PromptOrder, SessionOrder
+from tabmuxd.resources.orders import PromptOrder, RecoveredSession, SessionOrder
 from tabmuxd.resources.principal import Principal, not_owner
 from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import Tab
@@ -26,6 +26,7 @@ from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.returning import Returning
 from tabmuxd.webai.runner import TurnRunner
 from tabmuxd.webai.samples import lookup_hash
 from tabmuxd.webai.starting import Starting
@@ -64,6 +65,7 @@ class WebAi:
         self._feeds = feeds
         self._around = Surroundings(tabs, log, random, clock)
         self._starting = Starting(tabs, log, random)
+        self._returning = Returning(tabs, log, tasks)
         self._lines = {
             one.id: ProviderLine(one.id, max_turn_count if one.max_turn_count is None else one.max_turn_count)
             for one in providers.values()
@@ -90,6 +92,13 @@ class WebAi:
         if session is None:
             raise _unknown_session(name)
         return session
+
+    async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:
+        """A session at its conversation, in a tab whose page answers, and how it came there; as `Returning.recover`."""
+        session = await self.get_session(name)
+        if not (caller.admin or caller.name == session.owner):
+            raise not_owner(session.name, session.owner)
+        return await self._returning.recover(session, self._provider(session.provider))
 
     async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
         """Record a turn and return at once; the same `request_id` always gives the same turn."""
@@ -276,22 +285,9 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
             request_id=order.request_id,
             resource=known.name,
         )
-    if session.ended:
-        raise refuse(
-            Reason.SESSION_RETIRED,
-            f"{session.name} is retired for good. Start another, with conversation_uri to go on.",
-            session=session.name,
-            retire_time=session.retire_time.isoformat() if session.retire_time else "",
-            retire_cause=session.retire_cause.name,
-        )
+    records.active(session, session.name)
     if session.open_turn:
-        raise refuse(
-            Reason.TURN_IN_PROGRESS,
-            f"{session.name} has a turn that has not ended; nothing was sent. Wait for it.",
-            retry_after=1,
-            session=session.name,
-            turn=session.open_turn,
-        )
+        raise records.in_progress(session)
     if refused := records.may_prompt(changes, session):
         raise refused
     turn = changes.record(

@@ -13,7 +13,7 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, browser_of, new_id, session_name
 from tabmuxd.resources.orders import SessionOrder, TabPolicy
 from tabmuxd.resources.principal import Principal, not_owner
-from tabmuxd.resources.session import Session, SessionState
+from tabmuxd.resources.session import Session, SessionState, TabSource
 from tabmuxd.resources.tab import TabState
 from tabmuxd.tabs import rules
 from tabmuxd.tabs.lease_records import driven, holder
@@ -142,7 +142,12 @@ def _with_tab(changes: Changes, start: _Start, page: Page) -> tuple[Session, boo
     conversation = whereabouts.begins_at(
         start.descriptor, start.conversation, page.shown_uri, session=start.name, tab=tab.name
     )
-    begun = replace(_session(changes, start, tab.browser_name), tab=tab.name, conversation_uri=conversation)
+    begun = replace(
+        _session(changes, start, tab.browser_name),
+        tab=tab.name,
+        tab_source=TabSource.TAKEN,
+        conversation_uri=conversation,
+    )
     session = changes.record(begun, ChangeCause.CLIENT)
     seen = replace(tab, uri=page.shown_uri, session=session.name, last_active_time=changes.now)
     changes.record(seen, ChangeCause.CLIENT)

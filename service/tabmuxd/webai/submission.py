@@ -17,15 +17,10 @@ Wait = Literal["wait"]
 
 
 def where(descriptor: Descriptor, sample: Sample, session: Session, tab: str, *, submitted: bool) -> Refused | None:
-    """Whether the page shows the session's conversation: at the provider, and at no other conversation.
-
-    A session without a conversation has to be at a new one until its first prompt was `submitted`; then the address
-    that the provider gives it is its own.
-    """
+    """Whether the page shows the session's conversation, as `whereabouts.is_home` says; else what it shows."""
     if not descriptor.is_at(sample.uri):
         return whereabouts.not_shown(descriptor, tab)
-    shown = descriptor.conversation_of(sample.uri)
-    if descriptor.same_conversation(shown, session.conversation_uri) or (submitted and not session.conversation_uri):
+    if whereabouts.is_home(descriptor, session, sample.uri, submitted=submitted):
         return None
     return whereabouts.another(descriptor, session.name, tab)
 

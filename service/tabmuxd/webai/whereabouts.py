@@ -17,11 +17,16 @@ def home(descriptor: Descriptor, session: Session) -> str:
     return "" if session.prompted else descriptor.start_uri
 
 
-def is_home(descriptor: Descriptor, session: Session, shown_uri: str) -> bool:
-    """Whether an address that a page shows is that of the session's conversation, or of a new one if it has none."""
-    return descriptor.is_at(shown_uri) and descriptor.same_conversation(
-        descriptor.conversation_of(shown_uri), session.conversation_uri
-    )
+def is_home(descriptor: Descriptor, session: Session, shown_uri: str, *, submitted: bool = False) -> bool:
+    """Whether an address that a page shows is that of the session's conversation.
+
+    A session without a conversation has to be at a new one until its first prompt was `submitted`; then the address
+    that the provider gives it is its own.
+    """
+    if not descriptor.is_at(shown_uri):
+        return False
+    shown = descriptor.conversation_of(shown_uri)
+    return descriptor.same_conversation(shown, session.conversation_uri) or (submitted and not session.conversation_uri)
 
 
 def way(descriptor: Descriptor, conversation_uri: str, shown_uri: str) -> str:
@@ -69,12 +74,22 @@ def another(descriptor: Descriptor, session: str, tab: str) -> Refused:
 
 def no_address(session: Session) -> Refused:
     """RECOVERY_FAILED: a prompt was submitted, and the provider was not seen to give the conversation an address."""
-    return refuse(
-        Reason.RECOVERY_FAILED,
+    return _failed(
+        session,
+        0,
+        "no_address",
         f"The address of the conversation of {session.name} is not known, so that it cannot go on. Start another"
         " session, with conversation_uri to go on with a conversation.",
-        tab=session.tab,
-        session=session.name,
-        attempt_count=0,
-        cause="no_address",
+    )
+
+
+def given_up(session: Session, count: int) -> Refused:
+    """RECOVERY_FAILED: the tabs of the session were closed as fast as it got them."""
+    message = f"{session.name} lost its tab {count} times while it was brought back. See who closes it."
+    return _failed(session, count, "attempts", message)
+
+
+def _failed(session: Session, count: int, cause: str, message: str) -> Refused:
+    return refuse(
+        Reason.RECOVERY_FAILED, message, tab=session.tab, session=session.name, attempt_count=count, cause=cause
     )
