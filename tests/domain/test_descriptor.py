@@ -247,6 +247,20 @@ def test_unknown(before: str, after: str, named: str) -> None:
         descriptor.parse(_TEXT.replace(before, after), "mine.toml")
 
 
+@pytest.mark.parametrize(("limits", "count"), [("", None), ("[limits]\nturns = 3", 3), ("[limits]\nturns = 0", 0)])
+def test_limits(limits: str, count: int | None) -> None:
+    """How many turns may be at work at a provider is the descriptor's to say, or else the server's (O-141)."""
+    assert descriptor.parse(f"{_TEXT}\n{limits}\n", "mine.toml").max_turn_count == count
+
+
+@pytest.mark.parametrize("turns", ["-1", "true", "1.5", '"many"'])
+def test_wrong_limits(turns: str) -> None:
+    """A limit that is no whole number is refused with file and field; so is one that nobody knows."""
+    for text, named in ((f"[limits]\nturns = {turns}", "turns"), ("[limits]\ntabs = 1", "tabs")):
+        with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+            descriptor.parse(f"{_TEXT}\n{text}\n", "mine.toml")
+
+
 def test_not_toml() -> None:
     """What is not TOML is refused with the file."""
     with pytest.raises(DescriptorError, match=r"^mine\.toml: "):

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -13,12 +14,19 @@ import pytest
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
-from tabmuxd.resources.event import ChangeCause
+from tabmuxd.resources.event import ChangeCause, EventKind
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.orders import LeaseOrder, PromptOrder
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.session import SessionState, Turn, TurnState, Warning  # noqa: A004 - the contract's word
-from tabmuxd.resources.tab import Tab, TabState
+from tabmuxd.resources.session import (
+    SessionState,
+    TabSource,
+    Turn,
+    TurnState,
+    Warning,  # noqa: A004 - the contract's word
+)
+from tabmuxd.resources.tab import CloseCause, Tab, TabState
+from tabmuxd.store import ResourceKind
 from tabmuxd.tabs import endings, lease_records
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
@@ -27,7 +35,7 @@ from tabmuxd.webai.answers import Feeds
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import WebAi, _insert_turn
 
-from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, ready_tab
+from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, playground, ready_tab
 
 _TURN = f"{SESSION}/turns/0123456789"
 _ORDER = PromptOrder(SESSION, "What is 6 times 7?", "key", "hash")
@@ -274,8 +282,54 @@ async def test_anothers_tab(log: Log) -> None:
     with pytest.raises(Refused) as raised:
         await log.change(lambda changes: records.bind(changes, name, _now(changes), "leases/new"))
 
-    assert (raised.value.reason, raised.value.metadata) == (Reason.TAB_BUSY, {"tab": TAB, "session": SESSION})
+    assert (raised.value.reason, raised.value.metadata) == (
+        Reason.TAB_BUSY,
+        {"tab": TAB, "session": SESSION, "turn": ""},
+    )
     assert (dict(log.live.leases), log.live.sessions["sessions/other"].tab) == ({}, "")
+
+
+async def test_second_tab(log: Log) -> None:
+    """A session that has a tab gets no second one, whoever opened it, so that each names the other (O-134)."""
+    other = replace(ready_tab(), name=f"{TAB[:-1]}8")
+    await log.change(lambda changes: changes.record(other))
+    before = log.live
+
+    for bind in (
+        lambda changes: records.bind(changes, _TURN, other, "leases/new"),
+        lambda changes: records.bind_idle(changes, SESSION, other),
+    ):
+        with pytest.raises(TabLost):
+            await log.change(bind)
+
+    assert log.live == before
+
+
+async def test_bound_without_a_turn(log: Log) -> None:
+    """A parked session that is brought back names its new tab, and that names it, in one step (O-134, O-140)."""
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    await log.change(
+        lambda changes: endings.close(changes, _now(changes), CloseCause.IDLE, ChangeCause.EXPIRY, _served)
+    )
+    other = replace(ready_tab(), name=f"{TAB[:-1]}8")
+    head = log.progress.revision
+
+    await log.change(lambda changes: changes.record(records.bind_idle(changes, SESSION, other)))
+
+    session = log.live.sessions[SESSION]
+    assert (session.tab, session.tab_source, session.open_turn) == (other.name, TabSource.OPENED, "")
+    assert (log.live.tabs[other.name].session, dict(log.live.leases)) == (SESSION, {})
+    assert log.progress.revision == head + 2
+
+
+async def test_prompted(log: Log) -> None:
+    """Once a prompt may have been submitted the session knows, without an event of its own (O-140, SES-03)."""
+    head = log.progress.revision
+
+    await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
+
+    assert log.live.sessions[SESSION].prompted
+    assert log.progress.revision == head + 1
 
 
 @pytest.mark.parametrize(
@@ -355,6 +409,50 @@ async def test_conversation_is_adopted_once(log: Log) -> None:
     assert shown() == ("http://x/c/1", "one")
     await log.change(lambda changes: records.note_conversation(changes, _TURN, "http://x/c/2", "two"))
     assert shown() == ("http://x/c/1", "two")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "touched"),
+    [
+        (TurnState.PENDING, "ANSWER_TIMEOUT", "no"),
+        (TurnState.SUBMITTING, "SUBMIT_UNCONFIRMED", "unknown"),
+        (TurnState.RUNNING, "ANSWER_TIMEOUT", "yes"),
+    ],
+)
+async def test_out_of_time_at_start(log: Log, state: TurnState, reason: str, touched: str) -> None:
+    """A turn whose time ran out while no server ran ends at the start, once, and no page is asked (O-143, SES-07)."""
+    if state is not TurnState.PENDING:
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
+    if state is TurnState.RUNNING:
+        await log.change(lambda changes: records.run(changes, _TURN))
+    late = log.live.turns[_TURN].expire_time
+    async with Tasks() as tasks, asyncio.timeout(10):
+        # Whoever asks for a tab fails: there are none.
+        tabs, provider = cast("Tabs", None), {"playground-textarea": playground()}
+        web_ai = WebAi(provider, tabs, log, tasks, random=bytes, clock=lambda: late, feeds=Feeds(), max_turn_count=0)
+        web_ai.resume()
+        turn = await web_ai.wait_turn(_TURN, max_wait=timedelta(seconds=10), after_revision=0)
+
+    assert turn.error is not None
+    assert (turn.state, turn.error.reason, turn.error.metadata["page_touched"]) == (TurnState.FAILED, reason, touched)
+    ends = [entry for entry in await log.entries(0, count=99, size_bytes=2**20) if entry.kind is EventKind.ENDED]
+    assert [entry.resource_kind for entry in ends] == [ResourceKind.TURN, ResourceKind.LEASE]
+
+
+async def test_late_time_out(log: Log) -> None:
+    """A recorded end is never left: neither time, nor a failure, nor an answer that comes late changes it (O-143)."""
+    ended = await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.SUCCEEDED, "42")))
+    head = log.progress.revision
+    late = (
+        Ending(TurnState.FAILED, "4", refused=refuse(Reason.ANSWER_TIMEOUT, "m")),
+        Ending(TurnState.CANCELLED),
+        Ending(TurnState.SUCCEEDED, "42 and more"),
+    )
+
+    found = [await log.change(partial(records.end, name=_TURN, ending=ending)) for ending in late]
+
+    assert found == [ended] * 3
+    assert log.progress.revision == head
 
 
 async def test_unknown_provider(log: Log) -> None:

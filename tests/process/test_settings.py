@@ -35,6 +35,7 @@ def test_defaults(directory: Path) -> None:
         log_level="info",
         max_watch_count=256,
         max_principal_watch_count=64,
+        max_turn_count=5,
     )
 
 
@@ -60,6 +61,7 @@ playground_port = 1
 log_level = "DEBUG"
 max_watch_count = 2
 max_principal_watch_count = 1
+max_turn_count = 0
 chromium = "/file/chromium"
 attach = "http://127.0.0.1:1"
 providers_directory = "/file/providers"
@@ -78,6 +80,7 @@ def test_file(directory: Path) -> None:
         log_level="debug",
         max_watch_count=2,
         max_principal_watch_count=1,
+        max_turn_count=0,
     )
 
 
@@ -95,6 +98,7 @@ def test_precedence(directory: Path) -> None:
         TABMUX_CHROMIUM="",
         TABMUX_MAX_WATCH_COUNT="7",
         TABMUX_MAX_PRINCIPAL_WATCH_COUNT="5",
+        TABMUX_MAX_TURN_COUNT="8",
         TABMUX_LOG_LEVEL="warning",
     )
 
@@ -108,6 +112,7 @@ def test_precedence(directory: Path) -> None:
         log_level="error",
         max_watch_count=7,
         max_principal_watch_count=5,
+        max_turn_count=8,
     )
 
 

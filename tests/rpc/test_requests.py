@@ -26,6 +26,7 @@ from tabmuxd.resources.orders import (
     SessionOrder,
     TabFilter,
     TabOrder,
+    TabPolicy,
     TabUpdate,
 )
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
@@ -351,6 +352,13 @@ ORDERS: list[tuple[Message, object]] = [
         session(new_tab=ai_pb.NewTab(group="g", activate=True), ttl=Duration(seconds=1), browser="browsers/main"),
         SessionOrder("chatgpt", "browsers/main", ttl=timedelta(minutes=1), group="g", activate=True),
     ),
+    (
+        session(pooled_tab=ai_pb.PooledTab(group="p")),
+        SessionOrder("chatgpt", group="p", policy=TabPolicy.POOLED),
+    ),
+    (session(pooled_tab=ai_pb.PooledTab()), SessionOrder("chatgpt", group="chatgpt", policy=TabPolicy.POOLED)),
+    (session(front_tab=ai_pb.FrontTab()), SessionOrder("chatgpt", group="chatgpt", policy=TabPolicy.FRONT)),
+    (session(tab=TAB), SessionOrder("chatgpt", group="chatgpt", policy=TabPolicy.NAMED, tab=TAB)),
     (
         session(ttl=Duration(seconds=400 * 86400), conversation_uri="https://e.com/c/1", labels={"a": "1"}),
         SessionOrder(
