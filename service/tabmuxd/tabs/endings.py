@@ -61,10 +61,16 @@ def lose_page(changes: Changes, tab: Tab, state: TabState, why: ChangeCause, ser
         return changes.record(after, why)
     if not recovery_rules.way_back(tab, session):
         return _part(changes, tab, after, recovery_rules.no_address(tab), why=why, served=served)
-    if session.state is SessionState.ACTIVE:
+    leave(changes, tab, why)
+    return changes.record(after, why)
+
+
+def leave(changes: Changes, tab: Tab, why: ChangeCause) -> None:
+    """Record that the session of a tab waits for it to be brought back, once however it lost its page."""
+    session = changes.session(tab.session) if tab.session else None
+    if session is not None and session.state is SessionState.ACTIVE:
         away = replace(session, state=SessionState.RECOVERING, close_count=session.close_count + 1)
         changes.record(away, why)
-    return changes.record(after, why)
 
 
 def come_back(changes: Changes, tab: Tab) -> Tab:

@@ -149,6 +149,7 @@ def _begin(changes: Changes, host: BrowserHost, tab: Tab, marker: str) -> Tab:
     if now.origin is not TabOrigin.ADOPTED and (refused := rules.has_room(others, host.name, host.options.limits)):
         raise refused
     # Its target id stays: what it names is closed next, and until then ours by proof.
+    endings.leave(changes, now, ChangeCause.RECOVERY)
     begun = replace(rules.without_page(now, TabState.RECOVERING, changes.now), marker=marker)
     return changes.record(begun, ChangeCause.RECOVERY)
 
