@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import grpc
 
@@ -23,6 +23,8 @@ from tabmux.v1.web_ai_service_pb2 import (
     CreateSessionRequest,
     GetSessionRequest,
     GetTurnRequest,
+    RecoverSessionRequest,
+    RecoverSessionResponse,
     SendPromptRequest,
     StreamAnswerRequest,
     StreamAnswerResponse,
@@ -31,6 +33,7 @@ from tabmux.v1.web_ai_service_pb2 import (
 if TYPE_CHECKING:
     from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub  # exists for type checkers only
 
+NEW_TAB: Final = "new"
 FINAL_STATES = frozenset({Turn.STATE_SUCCEEDED, Turn.STATE_FAILED, Turn.STATE_CANCELLED})
 
 # Rule A4: the server sends something every 15 s. Three times nothing means that the connection is dead.
@@ -146,6 +149,10 @@ class Session:
         """The session as it stands."""
         return (await self._calls.unary(self._service.GetSession, GetSessionRequest(name=self.name))).session
 
+    async def recover(self) -> RecoverSessionResponse:
+        """Bring it back to its conversation if its tab is lost, closed or elsewhere; never sends a prompt."""
+        return await self._calls.unary(self._service.RecoverSession, RecoverSessionRequest(name=self.name))
+
     async def ask(
         self,
         prompt: str | Prompt,
@@ -181,11 +188,22 @@ async def start_session(
     calls: Calls,
     provider: str,
     session_id: str | None,
+    tab: str = NEW_TAB,
 ) -> Session:
-    """Session of that id, made if there is none; without an id a new one.
+    """Session of that id, made if there is none, in this `tab`; without an id a new one.
 
     Raises `TabmuxError`, and `ValueError` for an id of another form.
     """
     wanted = new_session_id() if session_id is None else checked_session_id(session_id)
-    response = await calls.unary(service.CreateSession, CreateSessionRequest(provider=provider, session_id=wanted))
+    request = CreateSessionRequest(provider=provider, session_id=wanted)
+    match tab:
+        case "new":
+            pass
+        case "pooled":
+            request.pooled_tab.SetInParent()
+        case "front":
+            request.front_tab.SetInParent()
+        case _:
+            request.tab = tab
+    response = await calls.unary(service.CreateSession, request)
     return Session(service, calls, response.session.name, created=response.created)

@@ -151,9 +151,13 @@ class Client:
             answer_timeout=answer_timeout,
         )
 
-    async def start_session(self, provider: str, session_id: str | None = None) -> Session:
-        """Conversation of that id, made if there is none; without an id a new one. `created` tells which."""
-        return await ai.start_session(self._ai, self._calls, provider, session_id)
+    async def start_session(self, provider: str, session_id: str | None = None, *, tab: str = ai.NEW_TAB) -> Session:
+        """Conversation of that id, made if there is none; without an id a new one. `created` tells which.
+
+        `tab` is where one that is made begins: `new`, opened at its first prompt; `pooled`, as that, but drawn from the
+        pool if there is one; `front`, the one in front of the browser; or the name of a tab that exists.
+        """
+        return await ai.start_session(self._ai, self._calls, provider, session_id, tab)
 
     def session(self, name: str) -> Session:
         """Handle of a conversation that exists, by its name or id; asks nobody whether it does."""

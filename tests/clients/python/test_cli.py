@@ -44,6 +44,7 @@ from tabmux.v1.tab_service_pb2 import (
 from tabmux.v1.web_ai_service_pb2 import (
     CreateSessionResponse,
     GetSessionResponse,
+    RecoverSessionResponse,
     SendPromptResponse,
     StreamAnswerRequest,
     StreamAnswerResponse,
@@ -357,6 +358,35 @@ async def test_query_new(server: ScriptedServer, directory: Path) -> None:
     ended = await tabmux(directory, "ai", "query", "chatgpt", "hi", "--session", "s", "--new")
     assert (ended.code, ended.out, server.requests("SendPrompt")) == (1, "", [])
     assert ended.err.startswith("tabmux: the session s exists; the prompt was not sent\n  done: nothing was done\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "policy"),
+    [
+        ((), None),
+        (("--pooled",), "pooled_tab"),
+        (("--reuse-tab",), "front_tab"),
+        (("--tab", TAB.name), "tab"),
+    ],
+)
+async def test_send(server: ScriptedServer, directory: Path, options: tuple[str, ...], policy: str | None) -> None:
+    """`ai send` prints the turn and does not wait for it; the conversation begins in the tab that was asked for."""
+    conversation(server)
+    server.script("GetTab", [GetTabResponse(tab=TAB)])
+    ended = await tabmux(directory, "ai", "send", "chatgpt", "hi", *options)
+    assert ended == Ended(0, f"{TURN}\n", "")
+    (request,) = server.requests("CreateSession")
+    assert (request.WhichOneof("tab_policy"), request.tab) == (policy, TAB.name if policy == "tab" else "")
+
+
+async def test_recover(server: ScriptedServer, directory: Path) -> None:
+    """`ai recover` tells how the session came back."""
+    strategy = RecoverSessionResponse.STRATEGY_TAB_RECOVERED
+    server.script("RecoverSession", [RecoverSessionResponse(session=Session(name="sessions/s"), strategy=strategy)])
+    assert await tabmux(directory, "ai", "recover", "s") == Ended(0, "its tab was recovered\n", "")
+    line = await tabmux(directory, "ai", "recover", "sessions/s", "--json")
+    assert json.loads(line.out) == {"session": {"name": "sessions/s"}, "strategy": "STRATEGY_TAB_RECOVERED"}
+    assert {request.name for request in server.requests("RecoverSession")} == {"sessions/s"}
 
 
 async def test_query_interrupted(server: ScriptedServer, directory: Path) -> None:

@@ -57,6 +57,9 @@ def test_prompt_as_given() -> None:
         ["ai", "query", "chatgpt", "hi", "--session", "Stand up"],
         ["ai", "query", "chatgpt", "hi", "--key", "Job:7"],
         ["ai", "query", "chatgpt", "hi", "--key", "a b", "--session", "s"],
+        ["ai", "send", "chatgpt", "hi", "--pooled", "--reuse-tab"],
+        ["ai", "query", "chatgpt", "hi", "--tab", "x", "--pooled"],
+        ["ai", "recover"],
         ["ai", "watch", "sessions/s/turns/t", "--since", "3"],
     ],
 )

@@ -65,7 +65,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "PROVIDER_MODEL_UNAVAILABLE": "ask for another model, or for none",
         "PROVIDER_COMPOSER_UNUSABLE": "look at the provider's page; free the box for prompts, or begin another session",
         "PROVIDER_ATTACHMENT_REFUSED": "send another file, or none",
-        "PROVIDER_CONVERSATION_CHANGED": "begin another session",
+        "PROVIDER_CONVERSATION_CHANGED": "bring the session back: `tabmux ai recover SESSION`, or begin another",
         "PROVIDER_FAILED": "send another prompt, if that is wanted",
         "PROVIDER_PAGE_CHANGED": "the provider's page has changed: report it, and update its descriptor",
         "ARTIFACT_NOT_FOUND": "upload it again",

@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 
 from tabmux.ai import Answer
 from tabmux.cli.events import print_changes, state_name
@@ -17,24 +19,60 @@ from tabmux.mirror import Mirror
 from tabmux.names import id_of
 from tabmux.statuses import turn_failed
 from tabmux.v1.session_pb2 import Session, Turn
+from tabmux.v1.web_ai_service_pb2 import RecoverSessionResponse
 
 _HEAD = ("ID", "PROVIDER", "OWNER", "TURN", "TAB", "TITLE")
+_RETURNS: Mapping[int, str] = MappingProxyType(
+    {
+        RecoverSessionResponse.STRATEGY_NONE: "it was where it belongs",
+        RecoverSessionResponse.STRATEGY_NAVIGATED: "its tab was taken back to the conversation",
+        RecoverSessionResponse.STRATEGY_TAB_RECOVERED: "its tab was recovered",
+        RecoverSessionResponse.STRATEGY_NEW_TAB: "another tab was opened for it",
+    }
+)
 
 
 async def query(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
     """Send a prompt, and print its answer as it grows; without a terminal once, at the end."""
-    session = await client.start_session(arguments.provider, arguments.session or arguments.key)
+    return await _follow(await _ask(client, arguments, output), output)
+
+
+async def send(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Send a prompt, and print the name of its turn, which goes on by itself."""
+    answer = await _ask(client, arguments, output)
+    if output.as_json:
+        output.message(await answer.get())
+    else:
+        output.text(f"{answer.name}\n")
+    return Exit.OK
+
+
+async def recover(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Bring a session back to its conversation, and print how that was done."""
+    recovered = await client.session(arguments.session).recover()
+    if output.as_json:
+        output.message(recovered)
+    else:
+        output.text(f"{_RETURNS[recovered.strategy]}\n")
+    return Exit.OK
+
+
+async def _ask(client: Client, arguments: argparse.Namespace, output: Output) -> Answer:
+    """The answer to come of a prompt that is sent."""
+    tab = arguments.place
+    if arguments.tab is not None:
+        tab = (await client.tab(arguments.tab)).name
+    session = await client.start_session(arguments.provider, arguments.session or arguments.key, tab=tab)
     if arguments.new and not session.created:
         raise RefusedError(
             f"the session {id_of(session.name)} exists; the prompt was not sent",
             "leave out --new to go on with it, or give another --session",
         )
     try:
-        answer = await session.ask(arguments.prompt, key=arguments.key, answer_timeout=arguments.answer_timeout)
+        return await session.ask(arguments.prompt, key=arguments.key, answer_timeout=arguments.answer_timeout)
     except asyncio.CancelledError:
         output.note(f"\nIt is not known whether the prompt was sent. To see: tabmux ai watch {id_of(session.name)}")
         raise
-    return await _follow(answer, output)
 
 
 async def watch(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:

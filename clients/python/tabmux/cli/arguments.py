@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """
     parser = _parser()
     parsed = parser.parse_args(arguments)
-    if parsed.command == "ai query":
+    if parsed.command in {"ai query", "ai send"}:
         if parsed.key is not None and parsed.session is None:
             try:
                 checked_session_id(parsed.key)
@@ -146,7 +146,21 @@ def _add_tab_commands(parser: argparse.ArgumentParser) -> None:
 def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # Its own --timeout is that of the answer; the one of all calls stands before the command.
-    query = _leaf(commands.add_parser, "ai query", "send a prompt and print the answer as it grows", timeout=False)
+    _add_prompt(_leaf(commands.add_parser, "ai query", "send a prompt and print the answer as it grows", timeout=False))
+    _add_prompt(_leaf(commands.add_parser, "ai send", "send a prompt and print the name of its turn", timeout=False))
+    recover = _leaf(commands.add_parser, "ai recover", "bring a session back to its conversation")
+    recover.add_argument("session", metavar="SESSION", help="id or name")
+    watch = _leaf(
+        commands.add_parser,
+        "ai watch",
+        "print the answer of a turn, or show sessions as they change; piped, each change as JSON",
+    )
+    watch.add_argument("turn", nargs="?", metavar="TURN", help="name of a turn, or a session for its last turn")
+    _add_since(watch)
+
+
+def _add_prompt(query: argparse.ArgumentParser) -> None:
+    """What is sent, to whom, and in which session and tab."""
     query.add_argument("provider", metavar="PROVIDER", help="such as chatgpt, gemini or grok")
     query.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to say; - or nothing reads standard input")
     query.add_argument(
@@ -168,13 +182,17 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
         help="how long the service waits for the answer, such as 10m (default: the provider's)",
     )
     query.add_argument("--new", action="store_true", help="refuse to go on with a conversation that exists")
-    watch = _leaf(
-        commands.add_parser,
-        "ai watch",
-        "print the answer of a turn, or show sessions as they change; piped, each change as JSON",
+    place = query.add_argument_group("where a conversation begins", "a new tab, unless").add_mutually_exclusive_group()
+    place.add_argument("--pooled", dest="place", action="store_const", const="pooled", help="one from the pool")
+    place.add_argument(
+        "--reuse-tab",
+        dest="place",
+        action="store_const",
+        const="front",
+        help="the one in front, with the conversation it shows",
     )
-    watch.add_argument("turn", nargs="?", metavar="TURN", help="name of a turn, or a session for its last turn")
-    _add_since(watch)
+    place.add_argument("--tab", metavar="TAB", help="this one: id, name, or a beginning of the id that is unique")
+    query.set_defaults(place="new")
 
 
 def _add_since(parser: argparse.ArgumentParser) -> None:

@@ -27,6 +27,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "tab switch": tab_commands.switch,
         "tab watch": tab_commands.watch,
         "ai query": ai_commands.query,
+        "ai send": ai_commands.send,
+        "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
         "server info": server_commands.info,
     },
