@@ -207,6 +207,8 @@ async def test_gate(world: World) -> None:
     async with asyncio.timeout(LIMIT):
         with pytest.raises(AttributeError):
             await behind  # it got the room; this browser opens nothing
+        (opening,) = world.log.live.tabs.values()
+        await world.log.change(lambda changes: changes.record(replace(opening, state=TabState.CLOSED)))
         with pytest.raises(Refused) as refused:
             await first
-    assert refused.value.reason is Reason.TURN_CAPACITY
+    assert (opening.state, refused.value.reason) == (TabState.OPENING, Reason.TURN_CAPACITY)

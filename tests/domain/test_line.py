@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tabmuxd.webai.line import LinePlace, ProviderLine, Standing, let_in
 
 WAITING, ASIDE, AT_WORK = Standing.WAITING, Standing.ASIDE, Standing.AT_WORK
-Move = tuple[Literal["join", "submitted", "enter", "aside", "leave"], int]
+Move = tuple[Literal["join", "enter", "aside", "leave"], int]
 
 MOVES = st.lists(
-    st.tuples(st.sampled_from(["join", "submitted", "enter", "enter", "aside", "leave"]), st.integers(0, 7)),
+    st.tuples(st.sampled_from(["join", "enter", "enter", "aside", "leave"]), st.integers(0, 7)),
     max_size=60,
 )
 
@@ -29,20 +29,17 @@ def test_let_in(line: Sequence[Standing], limit: int) -> None:
     assert len(chosen) == min(len(waiting), max(0, limit - list(line).count(AT_WORK)))
 
 
-@given(MOVES, st.integers(0, 3))
-def test_sequences(moves: Sequence[Move], limit: int) -> None:
+@given(MOVES, st.integers(0, 3), st.integers(0, 3))
+def test_sequences(moves: Sequence[Move], limit: int, submitted_count: int) -> None:
     """At no time are more let in than may be, nor does anybody wait while there is room (O-141, SUB-21, LSE-11)."""
     line = ProviderLine("p", limit)
-    places: list[LinePlace] = []
-    submitted: set[LinePlace] = set()
+    places: list[LinePlace] = [line.join(at_work=True) for _ in range(submitted_count)]
+    submitted = set(places)
     for move, number in moves:
         place = places[number % len(places)] if places else None
         match move:
             case "join":
                 places.append(line.join(at_work=False))
-            case "submitted":
-                places.append(line.join(at_work=True))
-                submitted.add(places[-1])
             case "enter" if place:
                 before = [each for each in places if each.standing is not AT_WORK]
                 entered = place.enter()
