@@ -154,6 +154,28 @@ class Conversations(RuleBasedStateMachine):
         except TurnEnded:
             assert name in self._final
 
+    @rule(session=_SESSION)
+    def recover_session(self, session: str) -> None:
+        """RecoverSession gets a session a tab; one that has a tab gets no other (O-134, O-140)."""
+        new = replace(_NO_TAB, name=f"browsers/main/tabs/{self._id()}")
+        had = self._log.live.sessions[session].tab
+        try:
+            self._change(lambda changes: changes.record(records.bind_idle(changes, session, new)))
+        except TabLost:
+            assert had
+        else:
+            assert not had
+
+    @rule(which=_WHICH)
+    def get_second_tab(self, which: int) -> None:
+        """A runner that opens a tab for a session which has got one meanwhile loses it again (O-134)."""
+        name = self._turn(which)
+        if name is None or name in self._final or not self._log.live.sessions[session_of(name)].tab:
+            return
+        new = replace(_NO_TAB, name=f"browsers/main/tabs/{self._id()}")
+        with pytest.raises((TabLost, TurnEnded)):
+            self._change(lambda changes: records.bind(changes, name, new, f"leases/{self._id()}"))
+
     @rule(which=_WHICH, tab=_WHICH)
     def take_anothers(self, which: int, tab: int) -> None:
         """A tab that serves another session cannot be taken (O-134)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -15,8 +16,10 @@ from tabmux.v1.tab_service_pb2 import (
     AcquireLeaseRequest,
     ActivateTabRequest,
     CloseTabRequest,
+    GetServerInfoRequest,
     ListTabsRequest,
     NavigateTabRequest,
+    RecoverTabRequest,
 )
 from tabmux.v1.web_ai_service_pb2 import (
     CancelTurnRequest,
@@ -32,6 +35,7 @@ from tabmux.v1.web_ai_service_pb2 import (
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmuxd.playground.answers import answer_to
 
+from tests.cdp.browsers import fresh_profile, running_chromium
 from tests.e2e.conversing import PROVIDER, end_of
 from tests.e2e.driving import closed, got, opened
 from tests.e2e.person import Person
@@ -307,6 +311,25 @@ async def test_restarted(server: Server, playground: PlaygroundProcess) -> None:
     assert [playground.prompts().count(prompt) for prompt in prompts] == [1, 1, 1, 1]
 
 
+async def test_before_its_browser(state_directory: Path, playground: PlaygroundProcess) -> None:
+    """A server that is up before its Chrome waits for it; a turn waits too, and nothing fails (SES-08, O-115)."""
+    with fresh_profile() as profile:
+        (state_directory / "tabmuxd.toml").write_text(f'[browsers.main]\naddress = "{profile}"\n')
+        server = Server(state_directory, playground.port)
+        try:
+            server.begin()
+            await server.tabs.GetServerInfo(GetServerInfoRequest(), wait_for_ready=True, timeout=2 * LIMIT)
+            one, prompt = await talk(server), unique()
+            assert await reason(one.recover()) == "BROWSER_UNREACHABLE"
+            turn = await one.ask(prompt)
+            with running_chromium(profile):
+                end = await end_of(server, turn)
+                await server.terminate()
+        finally:
+            await server.close()
+    assert (end.state, end.answer_markdown, end.error.reason) == (SUCCEEDED, answer_to(prompt), "")
+
+
 # The way back
 
 
@@ -336,9 +359,12 @@ async def test_recover_session(server: Server, person: Person, playground: Playg
 
     target_id = (await got(server, Tab(name=tab))).target_id
     await person.close(target_id)
-    answers = await asyncio.gather(*(one.recover() for _ in range(5)))
+    answering = asyncio.ensure_future(one.answer(unique()))
+    recovering = asyncio.ensure_future(server.tabs.RecoverTab(RecoverTabRequest(name=tab), timeout=3 * LIMIT))
+    sessions = [back.session.tab for back in await asyncio.gather(*(one.recover() for _ in range(4)))]
+    third, recovered = await answering, await recovering
     now = await got(server, Tab(name=tab))
-    assert {answer.session.tab for answer in answers} == {tab}
+    assert (third.state, recovered.tab.name, sessions) == (SUCCEEDED, tab, [tab] * 4)
     assert (now.generation, now.recovery_count, now.uri) == (2, 1, before.conversation_uri)
     assert list(await server.page_targets()) == [now.target_id]
     after = await one.session()
