@@ -22,32 +22,45 @@ async def seat(conversation: Conversation, place: LinePlace) -> Page:
 
     While there is no page to be had, the turn stands aside in that line.
     """
-    around, lease = conversation.around, lease_name(new_id(conversation.around.random))
-    if (tab := conversation.session().tab) and around.log.live.tab(tab) is not None:
-        # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
-        async with around.tabs.turn(tab):
-            await conversation.change(lambda changes: records.take_tab(changes, conversation.name, lease))
-    if not place.enter():
-        conversation.last_refusal = place.refused
-        await place.entered()
-        conversation.last_refusal = None
+    lease = lease_name(new_id(conversation.around.random))
     try:
+        await _take(conversation, lease)
+        if not conversation.session().tab:
+            _home(conversation)  # or there is nothing to wait for
+        if not place.enter():
+            conversation.last_refusal = place.refused
+            await place.entered()
+            conversation.last_refusal = None
         return await _page(conversation, place, lease)
     except Exception:
         place.step_aside()
         raise
 
 
+async def _take(conversation: Conversation, lease: str) -> None:
+    """Have the tab that the session has held for the turn, so that nobody drives it while the turn waits."""
+    around, tab = conversation.around, conversation.session().tab
+    if tab and around.log.live.tab(tab) is not None:
+        # Whoever closes tabs by itself holds the line while it does: nobody takes one that is about to close.
+        async with around.tabs.turn(tab):
+            await conversation.change(lambda changes: records.take_tab(changes, conversation.name, lease))
+
+
+def _home(conversation: Conversation) -> str:
+    """Where a tab for the session has to go; RECOVERY_FAILED where nobody knows."""
+    session = conversation.session()
+    if uri := whereabouts.home(conversation.descriptor, session):
+        return uri
+    raise whereabouts.no_address(session)
+
+
 async def _page(conversation: Conversation, place: LinePlace, lease: str) -> Page:
     around, session = conversation.around, conversation.session()
     tab = around.log.live.tab(session.tab) if session.tab else None
     if tab is None:
-        uri = whereabouts.home(conversation.descriptor, session)
-        if not uri:
-            raise whereabouts.no_address(session)
         order = TabOrder(
             browser=session.browser,
-            uri=uri,
+            uri=_home(conversation),
             group=session.new_tab_group or session.provider,
             activate=session.new_tab_activate,
             from_pool=session.new_tab_pooled,
