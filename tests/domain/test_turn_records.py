@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator
@@ -437,6 +438,42 @@ async def test_out_of_time_at_start(log: Log, state: TurnState, reason: str, tou
     assert (turn.state, turn.error.reason, turn.error.metadata["page_touched"]) == (TurnState.FAILED, reason, touched)
     ends = [entry for entry in await log.entries(0, count=99, size_bytes=2**20) if entry.kind is EventKind.ENDED]
     assert [entry.resource_kind for entry in ends] == [ResourceKind.TURN, ResourceKind.LEASE]
+
+
+@pytest.mark.parametrize("parked", [False, True])
+async def test_not_let_in(log: Log, *, parked: bool) -> None:
+    """A turn that its provider's line does not let in fails with TURN_CAPACITY past its time (O-141, SUB-21).
+
+    No tab was opened for it, nor any page asked; the one that its session has is held for it until then.
+    """
+    await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
+    if parked:
+        close = partial(endings.close, cause=CloseCause.IDLE, why=ChangeCause.EXPIRY, served=_served)
+        await log.change(lambda changes: close(changes, _now(changes)))
+    name, again = f"{_TURN[:-1]}8", replace(_ORDER, request_id="again")
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(seconds=0.3)))
+    async with Tasks() as tasks, asyncio.timeout(10):
+        tabs, provider = cast("Tabs", OnlyLines()), {"playground-textarea": playground()}
+        web_ai = WebAi(provider, tabs, log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds(), max_turn_count=0)
+        web_ai.resume()
+        turn = await web_ai.wait_turn(name, max_wait=timedelta(seconds=10), after_revision=0)
+
+    assert turn.error is not None
+    assert (turn.state, turn.error.reason, turn.error.metadata) == (
+        TurnState.FAILED,
+        "TURN_CAPACITY",
+        {"provider": "playground-textarea", "limit": "0", "page_touched": "no", "retry": "safe"},
+    )
+    assert (log.live.sessions[SESSION].tab, dict(log.live.leases)) == ("" if parked else TAB, {})
+
+
+class OnlyLines:
+    """Tabs that can be held, and nothing else."""
+
+    @contextlib.asynccontextmanager
+    async def turn(self, _tab: str) -> AsyncGenerator[None]:
+        """Nobody else is there."""
+        yield
 
 
 async def test_late_time_out(log: Log) -> None:

@@ -20,6 +20,7 @@ from tabmux.v1.tab_service_pb2 import (
     ListTabsRequest,
     NavigateTabRequest,
     RecoverTabRequest,
+    ReleaseLeaseRequest,
 )
 from tabmux.v1.web_ai_service_pb2 import (
     CancelTurnRequest,
@@ -45,7 +46,7 @@ from tests.e2e.watching import watching
 
 SHORT = "{{plain=1 seconds=0.2 think=0.05}}"
 LONG = "{{plain=1 seconds=60 think=0.05}}"
-PENDING, SUCCEEDED, FAILED = Turn.STATE_PENDING, Turn.STATE_SUCCEEDED, Turn.STATE_FAILED
+SUCCEEDED = Turn.STATE_SUCCEEDED
 
 Fields: TypeAlias = Any
 """Fields of a request, by name."""
@@ -153,11 +154,21 @@ async def test_named_tab(server: Server, playground: PlaygroundProcess) -> None:
 
 
 async def test_leased_tab(server: Server) -> None:
-    """A tab that a client's lease holds is taken for no session, and stays where it is (O-15, O-134)."""
-    tab = await opened(server, "about:blank")
-    await server.tabs.AcquireLease(AcquireLeaseRequest(tab=tab.name), timeout=LIMIT)
+    """A tab that a client's lease holds is taken for no session, nor brought back for one (O-10, O-15, O-134)."""
+    tab = await opened(server, start_page(server))
+    acquire = AcquireLeaseRequest(tab=tab.name)
+    first = (await server.tabs.AcquireLease(acquire, timeout=LIMIT)).lease
     assert await reason(talk(server, tab=tab.name)) == "LEASE_HELD"
+    await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=first.name), timeout=LIMIT)
+    one = await talk(server, tab=tab.name)
+    second = (await server.tabs.AcquireLease(acquire, timeout=LIMIT)).lease
+    away = NavigateTabRequest(name=tab.name, uri="about:blank", lease=second.name)
+    await server.tabs.NavigateTab(away, timeout=LIMIT)
+    assert [await reason(one.recover()), await reason(one.ask(unique()))] == ["LEASE_HELD"] * 2
     assert (await got(server, tab)).uri == "about:blank"
+    await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=second.name), timeout=LIMIT)
+    assert (await one.recover()).strategy == RecoverSessionResponse.STRATEGY_NAVIGATED
+    assert (await got(server, tab)).uri == start_page(server)
 
 
 async def test_front_tab(server: Server, person: Person) -> None:
@@ -217,33 +228,27 @@ async def test_pooled_tab(server: Server, playground: PlaygroundProcess) -> None
 
 
 async def test_line(server: Server, playground: PlaygroundProcess) -> None:
-    """At the provider's limit turns wait PENDING, in order, and past their time are TURN_CAPACITY (O-141, LSE-11).
+    """At the provider's limit turns wait PENDING, and one begins when one ends, in order (O-141, LSE-11, SUB-21).
 
-    Nothing is typed for one that waits, and no tab opened; the next one begins when one ends (SUB-21).
+    Nothing is typed for one that waits, and no tab opened.
     """
-    talks = [await talk(server) for _ in range(5)]
-    prompts = [unique(LONG), unique(LONG), unique(), unique(LONG), unique()]
+    talks = [await talk(server) for _ in range(4)]
+    prompts = [unique(LONG), unique(LONG), unique(), unique(LONG)]
     request = WatchSessionsRequest(bookmark_interval=Duration(seconds=1))
     async with watching(server.ai.WatchSessions(request)) as watch:
-        turns = [
-            await one.ask(prompt, answer_timeout=10 if number == 4 else 60)
-            for number, (one, prompt) in enumerate(zip(talks, prompts, strict=True))
-        ]
+        turns = [await one.ask(prompt) for one, prompt in zip(talks, prompts, strict=True)]
         for turn in turns[:2]:
             await watch.until(lambda event, turn=turn: _is(event, turn, Turn.STATE_RUNNING))  # type: ignore[misc]
-        assert [(await one.session()).tab != "" for one in talks] == [True, True, False, False, False]
+        assert [(await one.session()).tab != "" for one in talks] == [True, True, False, False]
         assert len(await server.page_targets()) == 2
+        assert not set(prompts[2:]) & set(playground.prompts())
 
         await cancel(server, turns[0])
         third = await end_of(server, turns[2])
         await watch.until(lambda event: _is(event, turns[3], Turn.STATE_RUNNING))
-        late = await end_of(server, turns[4])
         begun = [event.turn.name for event in watch.events if event.turn.state == Turn.STATE_SUBMITTING]
     assert (set(begun[:2]), begun[2:]) == ({turns[0].name, turns[1].name}, [turns[2].name, turns[3].name])
     assert (third.state, third.answer_markdown) == (SUCCEEDED, answer_to(prompts[2]))
-    assert (late.state, late.error.reason) == (FAILED, "TURN_CAPACITY")
-    assert dict(late.error.metadata) == {"provider": PROVIDER, "limit": "2", "page_touched": "no", "retry": "safe"}
-    assert ((await talks[4].session()).tab, prompts[4] in playground.prompts()) == ("", False)
     for turn in (turns[1], turns[3]):
         await cancel(server, turn)
 
@@ -255,32 +260,43 @@ def _is(event: Any, turn: Turn, state: Turn.State.ValueType) -> bool:  # noqa: A
 async def test_room_holds_nobody_up(server: Server, playground: PlaygroundProcess) -> None:
     """Turns that wait for room are as many as may be at work, and one that has its tab goes all the same (O-141).
 
-    Once there is room they go, the first first; one whose time is over is TAB_CAPACITY, and no tab was opened for it.
+    Once there is room they go, the first first, and no more tabs were open than may be (O-43).
     """
     held = await opened(server, start_page(server))
     seated = await talk(server, tab=held.name)
     in_the_way = [await opened(server, pinned=True) for _ in range(2)]
     parked = [await talk(server) for _ in range(3)]
     prompts = [unique() for _ in parked]
-    waiting = [
-        await one.ask(prompt, answer_timeout=10 if one is parked[2] else 60)
-        for one, prompt in zip(parked, prompts, strict=True)
-    ]
+    waiting = [await one.ask(prompt) for one, prompt in zip(parked, prompts, strict=True)]
     prompt = unique()
     assert (await seated.answer(prompt)).answer_markdown == answer_to(prompt)
-    late = await end_of(server, waiting[2])
-    assert (late.error.reason, late.error.metadata["page_touched"], late.error.metadata["retry"]) == (
-        "TAB_CAPACITY",
-        "no",
-        "safe",
-    )
     assert {tab.name for tab in await server.list_tabs()} == {held.name, *(tab.name for tab in in_the_way)}
 
     await closed(server, in_the_way[0], force=True)
-    first, second = [await end_of(server, turn) for turn in waiting[:2]]
-    assert [first.state, second.state] == [SUCCEEDED, SUCCEEDED]
-    assert first.end_time.ToNanoseconds() <= second.end_time.ToNanoseconds()
-    assert [playground.prompts().count(sent) for sent in prompts] == [1, 1, 0]
+    ends = [await end_of(server, turn) for turn in waiting]
+    assert [end.state for end in ends] == [SUCCEEDED] * 3
+    assert ends == sorted(ends, key=lambda end: end.end_time.ToNanoseconds())
+    assert [playground.prompts().count(sent) for sent in prompts] == [1, 1, 1]
+
+
+@pytest.mark.long
+async def test_out_of_time(server: Server, playground: PlaygroundProcess) -> None:
+    """Past its time a turn that waits fails with what it waited for, and nothing was typed or opened for it (O-141)."""
+    in_the_way = [await opened(server, pinned=True) for _ in range(3)]
+    prompts = [unique() for _ in range(2)]
+    parked = [await (await talk(server)).ask(prompt, answer_timeout=10) for prompt in prompts]
+    without_room = [await end_of(server, turn) for turn in parked]
+    for tab in in_the_way[:2]:
+        await closed(server, tab, force=True)
+    at_work = [await (await talk(server)).ask(unique(LONG)) for _ in range(2)]
+    last = await talk(server)
+    not_let_in = await end_of(server, await last.ask(unique(), answer_timeout=10))
+    for turn in at_work:
+        await cancel(server, turn)
+    ends = [*without_room, not_let_in]
+    assert [end.error.reason for end in ends] == ["TAB_CAPACITY", "TAB_CAPACITY", "TURN_CAPACITY"]
+    assert {(end.error.metadata["page_touched"], end.error.metadata["retry"]) for end in ends} == {("no", "safe")}
+    assert ((await last.session()).tab, set(prompts) & set(playground.prompts())) == ("", set())
 
 
 async def test_restarted(server: Server, playground: PlaygroundProcess) -> None:
@@ -288,6 +304,7 @@ async def test_restarted(server: Server, playground: PlaygroundProcess) -> None:
 
     Nobody watched when the answer was whole: its ENDED event comes with the next resume (SES-09, O-139, O-141).
     """
+    _, before = await server.watch_since(None)
     talks = [await talk(server) for _ in range(4)]
     prompts = [unique("{{plain=1 seconds=2 think=0.05}}"), unique(LONG), unique(), unique()]
     request = WatchSessionsRequest(bookmark_interval=Duration(seconds=1))
@@ -295,7 +312,6 @@ async def test_restarted(server: Server, playground: PlaygroundProcess) -> None:
         turns = [await one.ask(prompt) for one, prompt in zip(talks, prompts, strict=True)]
         for turn in turns[:2]:
             await watch.until(lambda event, turn=turn: _is(event, turn, Turn.STATE_RUNNING))  # type: ignore[misc]
-    _, before = await server.watch_since(None)
     await server.kill()
     await server.start()
     ends = [await end_of(server, turn) for turn in (turns[0], turns[2], turns[3])]
@@ -306,7 +322,7 @@ async def test_restarted(server: Server, playground: PlaygroundProcess) -> None:
     assert [(end.state, end.answer_markdown) for end in ends] == [
         (SUCCEEDED, answer_to(prompts[number])) for number in (0, 2, 3)
     ]
-    assert begun == [turns[2].name, turns[3].name]
+    assert (set(begun[:2]), begun[2:]) == ({turns[0].name, turns[1].name}, [turns[2].name, turns[3].name])
     assert sorted(ended) == sorted(turn.name for turn in turns)
     assert [playground.prompts().count(prompt) for prompt in prompts] == [1, 1, 1, 1]
 

@@ -75,9 +75,14 @@ class Returning:
         return records.active(self._log.live.sessions.get(name) or await self._log.get_session(name), name)
 
     async def _tab_back(self, session: Session) -> Return | None:
-        """Have the session's tab with a page that answers; None if the tab has closed meanwhile."""
+        """Have the session's tab with a page that answers; None if the tab has closed meanwhile.
+
+        One that a client holds, and that has its page, is left to the client.
+        """
         try:
             async with self._tabs.turn(session.tab):
+                if await self._log.change(partial(_is_clients, tab=session.tab)):
+                    return Return.NONE
                 recovered = await self._tabs.recovery.recover(session.tab, by_client=False)
         except Refused as refused:
             if refused.reason in _TAB_IS_GONE:
@@ -131,6 +136,13 @@ class Returning:
 
 
 # On the store's thread
+
+
+def _is_clients(changes: Changes, tab: str) -> bool:
+    """Whether a client's lease holds a tab that has its page."""
+    found = changes.tab(tab)
+    held = lease_records.holder(changes, found) if found is not None else None
+    return found is not None and found.state is TabState.READY and held is not None and not held.session
 
 
 def _may_move(changes: Changes, name: str, tab: str) -> tuple[Session, Tab]:
