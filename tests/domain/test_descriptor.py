@@ -247,10 +247,18 @@ def test_unknown(before: str, after: str, named: str) -> None:
         descriptor.parse(_TEXT.replace(before, after), "mine.toml")
 
 
-@pytest.mark.parametrize(("limits", "count"), [("", None), ("[limits]\nturns = 3", 3), ("[limits]\nturns = 0", 0)])
-def test_limits(limits: str, count: int | None) -> None:
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ("", (None, 60.0)),
+        ("[limits]\nturns = 3", (3, 60.0)),
+        ("[limits]\nturns = 0\ncool_down = 1.5", (0, 1.5)),
+    ],
+)
+def test_limits(limits: str, expected: tuple[int | None, float]) -> None:
     """How many turns may be at work at a provider is the descriptor's to say, or else the server's (O-141)."""
-    assert descriptor.parse(f"{_TEXT}\n{limits}\n", "mine.toml").max_turn_count == count
+    found = descriptor.parse(f"{_TEXT}\n{limits}\n", "mine.toml")
+    assert (found.max_turn_count, found.cool_down) == expected
 
 
 @pytest.mark.parametrize("turns", ["-1", "true", "1.5", '"many"'])

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tabmuxd.resources.errors import Reason, refuse
 from tabmuxd.webai.line import LinePlace, ProviderLine, Standing, let_in
 
 WAITING, ASIDE, AT_WORK = Standing.WAITING, Standing.ASIDE, Standing.AT_WORK
@@ -107,6 +109,40 @@ async def test_after_a_restart() -> None:
     assert waits.standing is WAITING
     submitted[1].leave()
     assert waits.standing is AT_WORK
+
+
+async def test_cool_down() -> None:
+    """Once the provider has shown a limit none begins for a while, at most until it ends; what is at work goes on.
+
+    Who was not let in till then is told of that limit, and that nothing was typed (SUB-21).
+    """
+    line = ProviderLine("p", 2, cool_down=0.05)
+    limited, at_work, waits = (line.join(at_work=False) for _ in range(3))
+    assert limited.enter()
+    assert at_work.enter()
+    assert waits.refused.reason is Reason.TURN_CAPACITY
+    shown = refuse(Reason.PROVIDER_LIMITED, "m", provider="p", tab="browsers/main/tabs/t", reset_time="soon")
+
+    limited.cool_down(shown)
+    limited.leave()
+    entered = waits.enter()
+    told = waits.refused
+    async with asyncio.timeout(10):
+        await waits.entered()
+
+    assert (entered, waits.standing, at_work.standing) == (False, AT_WORK, AT_WORK)
+    assert (told.reason, told.metadata) == (
+        Reason.PROVIDER_LIMITED,
+        {"provider": "p", "tab": "", "reset_time": "soon"},
+    )
+
+
+@pytest.mark.parametrize(("cool_down", "retry_after"), [(0.0, None), (60.0, 0.0)])
+async def test_no_cool_down(cool_down: float, retry_after: float | None) -> None:
+    """Where none is wanted, or the limit has ended already, the next one begins at once (SUB-21)."""
+    line = ProviderLine("p", 1, cool_down)
+    line.join(at_work=False).cool_down(refuse(Reason.PROVIDER_LIMITED, "m", retry_after=retry_after, provider="p"))
+    assert line.join(at_work=False).enter()
 
 
 def test_zero_lets_nobody_in() -> None:

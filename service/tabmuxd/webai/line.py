@@ -1,7 +1,7 @@
 """The line at a provider: at most so many turns at work there at once; the first first, among those that can go.
 
 A turn that waits for something else, such as room for its tab, stands aside: it keeps its place in the line, and those
-behind it go meanwhile.
+behind it go meanwhile. Once the provider has shown a limit of its own, nobody is let in for a while.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from tabmuxd.resources.errors import Reason, Refused, refuse
+from tabmuxd.webai.providers.descriptor import Descriptor
 
 MAX_TURN_COUNT: Final = 5
 
@@ -36,11 +37,13 @@ def let_in(line: Sequence[Standing], limit: int) -> list[int]:
 class ProviderLine:
     """All open turns of one provider, in the order in which they came. All runs on the loop."""
 
-    def __init__(self, provider: str, limit: int) -> None:
-        """`limit`: how many may be at work at once; 0 lets none in."""
+    def __init__(self, provider: str, limit: int, cool_down: float = 0.0) -> None:
+        """`limit`: how many may be at work at once; 0 lets none in. `cool_down`: seconds after a limit was shown."""
         self._provider = provider
         self._limit = limit
+        self._cool_down = cool_down
         self._places: list[LinePlace] = []
+        self._limited: Refused | None = None
 
     def __repr__(self) -> str:
         """How many are at work, and how many wait or stand aside."""
@@ -62,13 +65,31 @@ class ProviderLine:
             self._places.remove(place)
             self.settle()
 
+    def cool_down(self, limited: Refused) -> None:
+        """The provider has shown a limit: let nobody in for a while, at most until its end where that is told."""
+        seconds = self._cool_down
+        if limited.retry_delay is not None:
+            seconds = min(seconds, limited.retry_delay.total_seconds())
+        if seconds > 0:
+            self._limited = limited
+            asyncio.get_running_loop().call_later(seconds, self._cooled_down, limited)
+
+    def _cooled_down(self, limited: Refused) -> None:
+        if self._limited is limited:
+            self._limited = None
+            self.settle()
+
     def settle(self) -> None:
         """Let in who can go."""
+        if self._limited is not None:
+            return
         for number in let_in([place.standing for place in self._places], self._limit):
             self._places[number].open()
 
     def full(self) -> Refused:
-        """TURN_CAPACITY: what a turn fails with that was not let in within its time."""
+        """What a turn fails with that was not let in within its time: PROVIDER_LIMITED, or else TURN_CAPACITY."""
+        if self._limited is not None:
+            return self._limited.with_metadata(tab="")
         return refuse(
             Reason.TURN_CAPACITY,
             f"{self._limit} turns may be at work at {self._provider} at once, and this one was not let in within its"
@@ -77,6 +98,12 @@ class ProviderLine:
             provider=self._provider,
             limit=self._limit,
         )
+
+
+def line_of(descriptor: Descriptor, max_turn_count: int) -> ProviderLine:
+    """The line of a provider; `max_turn_count` is for one whose descriptor does not say."""
+    limit = max_turn_count if descriptor.max_turn_count is None else descriptor.max_turn_count
+    return ProviderLine(descriptor.id, limit, descriptor.cool_down)
 
 
 class LinePlace:
@@ -115,6 +142,10 @@ class LinePlace:
         if self.standing is not Standing.ASIDE:
             self.standing = Standing.ASIDE
             self._line.settle()
+
+    def cool_down(self, limited: Refused) -> None:
+        """It has met a limit of the provider."""
+        self._line.cool_down(limited)
 
     def leave(self) -> None:
         """The turn has ended; may be repeated."""

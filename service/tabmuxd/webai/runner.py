@@ -11,7 +11,7 @@ import structlog
 
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
-from tabmuxd.resources.errors import Refused
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.webai import entering, failures, observing, records, seating, submission
@@ -56,6 +56,8 @@ class TurnRunner:
             refused = failures.out_of_time(self.name, turn.state if turn else None, conversation.last_refusal)
             await self._end(TurnState.FAILED, refused=refused)
         except Refused as refused:
+            if refused.reason is Reason.PROVIDER_LIMITED:
+                self._place.cool_down(refused)
             await self._take_back()
             await self._end(TurnState.FAILED, refused=refused)
         conversation.drop_page()

@@ -24,7 +24,7 @@ from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
-from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine
+from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, line_of
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.returning import Returning
 from tabmuxd.webai.runner import TurnRunner
@@ -66,10 +66,7 @@ class WebAi:
         self._around = Surroundings(tabs, log, random, clock)
         self._starting = Starting(tabs, log, random)
         self._returning = Returning(tabs, log, tasks)
-        self._lines = {
-            one.id: ProviderLine(one.id, max_turn_count if one.max_turn_count is None else one.max_turn_count)
-            for one in providers.values()
-        }
+        self._lines = {one.id: line_of(one, max_turn_count) for one in providers.values()}
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
 

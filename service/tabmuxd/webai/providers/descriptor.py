@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import resources
-from typing import Final
+from typing import Final, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from tabmuxd.webai.providers.fields import FieldError, Fields
@@ -59,11 +59,17 @@ class Windows:
     commit_wait: float = 20.0
 
 
+class _Limits(TypedDict):
+    max_turn_count: int | None
+    cool_down: float
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """A provider as data. `conversation_path` is matched against the whole path of an address.
 
-    `max_turn_count`: how many turns may be at work there at once; None leaves it to the server.
+    `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`: seconds in
+    which none begins after the provider has shown a limit of its own.
     """
 
     id: str
@@ -78,6 +84,7 @@ class Descriptor:
     marks: PageMarks
     windows: Windows = Windows()
     max_turn_count: int | None = None
+    cool_down: float = 60.0
 
     def is_at(self, uri: str) -> bool:
         """Whether an address belongs to the provider: its host is exactly one of the provider's.
@@ -140,7 +147,7 @@ def parse(text: str, source: str) -> Descriptor:
             placeholders=frozenset(text.casefold() for text in fields.texts("placeholders", ())),
             marks=_marks(fields.table("page")),
             windows=_windows(fields.table("windows", {})),
-            max_turn_count=_limit(fields.table("limits", {})),
+            **_limits(fields.table("limits", {})),
         )
         fields.finish()
     except (tomllib.TOMLDecodeError, FieldError) as error:
@@ -176,10 +183,10 @@ def _marks(table: Fields) -> PageMarks:
     return marks
 
 
-def _limit(table: Fields) -> int | None:
-    turn_count = table.limit("turns")
+def _limits(table: Fields) -> _Limits:
+    limits = _Limits(max_turn_count=table.limit("turns"), cool_down=table.number("cool_down", 60.0))
     table.finish()
-    return turn_count
+    return limits
 
 
 def _windows(table: Fields) -> Windows:
