@@ -58,7 +58,12 @@ def describe(
     """
     identity = provider or f"hostile-{variant.replace(',', '-')}"
     head = {"id": identity, "display_name": identity, "start_uri": site.at(variant), **_TOP, **(top or {})}
-    found = {"page": {**_PAGE, **(page or {})}, "windows": {**_WINDOWS, **(windows or {})}, **(tables or {})}
+    found: dict[str, Mapping[str, TomlValue]] = {
+        "page": {**_PAGE, **(page or {})},
+        "windows": {**_WINDOWS, **(windows or {})},
+        "limits": {"cool_down": 0},
+        **(tables or {}),
+    }
     lines = [_line(name, value) for name, value in head.items()]
     for name, fields in found.items():
         lines += ["", f"[{name}]", *(_line(key, value) for key, value in fields.items())]
