@@ -373,8 +373,15 @@ async def test_recover_session(server: Server, person: Person, playground: Playg
         assert (back.strategy, back.previous_tab) == (RecoverSessionResponse.STRATEGY_NAVIGATED, tab)
         assert (await got(server, Tab(name=tab))).uri == before.conversation_uri
 
-    target_id = (await got(server, Tab(name=tab))).target_id
-    await person.close(target_id)
+    page = await person.attach((await got(server, Tab(name=tab))).target_id)
+    for offline in (True, False):
+        conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        await person.call("Network.emulateNetworkConditions", page, **conditions)
+        if offline:
+            await person.call("Page.navigate", page, url=before.conversation_uri)
+    assert (await one.recover()).strategy == RecoverSessionResponse.STRATEGY_NAVIGATED
+
+    await person.close((await got(server, Tab(name=tab))).target_id)
     answering = asyncio.ensure_future(one.answer(unique()))
     recovering = asyncio.ensure_future(server.tabs.RecoverTab(RecoverTabRequest(name=tab), timeout=3 * LIMIT))
     sessions = [back.session.tab for back in await asyncio.gather(*(one.recover() for _ in range(4)))]

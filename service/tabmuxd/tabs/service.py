@@ -307,6 +307,17 @@ class Tabs:
             target_id=front,
         )
 
+    async def address(self, page: Page) -> str:
+        """Address of the document that the page shows; empty where that could not be loaded.
+
+        Raises TAB_GONE, TAB_UNRESPONSIVE, BROWSER_UNREACHABLE.
+        """
+        try:
+            loaded = await page.look()
+        except CdpError as error:
+            raise faults.of_look(error, page.tab, page.browser) from error
+        return page.shown_uri if loaded else ""
+
     async def show(self, name: str, whereto: Callable[[str], str], *, timeout: float) -> Page:
         """The page of a tab whose line the caller holds, gone to the address that `whereto` gives for the one shown.
 
@@ -315,7 +326,7 @@ class Tabs:
         host = self._hosts.of(name)
         with self._looking_after(name):
             page = await host.page(name, timeout=_PAGE_WAIT)
-            if uri := whereto(page.shown_uri):
+            if uri := whereto(await self.address(page)):
                 uri = check_address(uri)
                 navigation = await page.navigate(uri, until=LoadMilestone.DOM_CONTENT_LOADED, timeout=timeout)
                 if navigation.outcome is NavigationOutcome.UNCONFIRMED:
