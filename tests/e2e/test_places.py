@@ -222,6 +222,7 @@ async def test_pooled_tab(server: Server, playground: PlaygroundProcess) -> None
     assert len({target for target, _ in seen}) == 1
     assert len({conversation for _, conversation in seen}) == 3
     assert playground.prompts().count(prompt) == 3
+    assert (await opened(server, from_pool=True, group="handed-on")).target_id == seen[0][0]  # to be closed
 
 
 # The line at a provider

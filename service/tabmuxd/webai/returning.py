@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
+from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.orders import RecoveredSession, TabOrder
 from tabmuxd.resources.session import Return, Session, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Strategy, Tab, TabState
@@ -163,7 +165,7 @@ def _may_move(changes: Changes, name: str, tab: str) -> tuple[Session, Tab]:
 
 
 def _arrived(changes: Changes, name: str, page: Page, descriptor: Descriptor) -> None:
-    """Raise what says that the page shows something else; what the page shows is recorded by its own events."""
+    """Record that the session's tab is at the conversation; raises what says that the page shows something else."""
     session, tab = _may_move(changes, name, page.tab)
     if tab.state is not TabState.READY or tab.target_id != page.session.target_id:
         raise rules.gone(tab)
@@ -171,3 +173,5 @@ def _arrived(changes: Changes, name: str, page: Page, descriptor: Descriptor) ->
         raise whereabouts.not_shown(descriptor, tab.name)
     if not whereabouts.is_home(descriptor, session, page.shown_uri):
         raise whereabouts.another(descriptor, name, tab.name)
+    if tab.uri != page.shown_uri:
+        changes.record(replace(tab, uri=page.shown_uri, last_active_time=changes.now), ChangeCause.RECOVERY)

@@ -385,7 +385,8 @@ async def test_recover(server: ScriptedServer, directory: Path) -> None:
     server.script("RecoverSession", [RecoverSessionResponse(session=Session(name="sessions/s"), strategy=strategy)])
     assert await tabmux(directory, "ai", "recover", "s") == Ended(0, "its tab was recovered\n", "")
     line = await tabmux(directory, "ai", "recover", "sessions/s", "--json")
-    assert json.loads(line.out) == {"session": {"name": "sessions/s"}, "strategy": "STRATEGY_TAB_RECOVERED"}
+    told = json.loads(line.out)
+    assert (told["session"]["name"], told["strategy"]) == ("sessions/s", "STRATEGY_TAB_RECOVERED")
     assert {request.name for request in server.requests("RecoverSession")} == {"sessions/s"}
 
 
