@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tabmuxd.resources.event import EventKind
 from tabmuxd.resources.names import id_of
-from tabmuxd.store import ANY_BROWSER, Place, ResourceKind
+from tabmuxd.store import ANY_BROWSER, Place, ResourceKind, Wanted
 
 _OF_TABS = frozenset({ResourceKind.TAB, ResourceKind.LEASE})
 _OF_BROWSERS = frozenset({ResourceKind.BROWSER, *_OF_TABS})
@@ -25,28 +25,20 @@ class WatchFilter:
     sessions: frozenset[str] = frozenset()
 
     @property
-    def places(self) -> frozenset[str]:
-        """The parts of the place of an event that decide."""
-        looked_at = {
-            "browser": self.browser,
-            "tab": self.tabs,
-            "session": self.sessions,
-            "session_before": self.sessions,
-        }
-        return frozenset(part for part, wanted in looked_at.items() if wanted)
+    def wanted(self) -> Wanted:
+        """What the store is to read for it."""
+        anywhere = not (self.browser or self.tabs or self.sessions)
+        return Wanted(self.kinds, self.resources, None if anywhere else self._takes)
 
     def wants(self, kind: EventKind, resource_kind: ResourceKind, place: Place) -> bool:
         """Whether such an event is to be sent."""
-        return self.matches(kind, resource_kind, place.browser, place.tab, place.session, place.session_before)
-
-    def matches(  # noqa: PLR0917 - a row of the store, as it is
-        self, kind: int, resource_kind: int, browser: str, tab: str, session: str, session_before: str
-    ) -> bool:
-        """Whether such an event is to be sent, by the numbers of its kinds and the parts of its place."""
         if self.resources and resource_kind not in self.resources:
             return False
         if self.kinds and kind not in self.kinds:
             return False
+        return self._takes(place.browser, place.tab, place.session, place.session_before)
+
+    def _takes(self, browser: str, tab: str, session: str, session_before: str) -> bool:
         if self.browser and browser != self.browser:
             return False
         if self.tabs and tab not in self.tabs and f"{ANY_BROWSER}{id_of(tab)}" not in self.tabs:

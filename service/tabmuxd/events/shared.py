@@ -40,16 +40,20 @@ Place: TypeAlias = tuple[Lane, int]
 """A lane, and the revision behind which a step begins."""
 
 
+Steps: TypeAlias = tuple[Step, ...]
+"""One step or more, each beginning where the one before comes to."""
+
+
 class Shared:
-    """Steps by where they begin, the newest of them, up to `size_bytes`; and those that are being read now.
+    """Steps by where the first begins, the newest of them, up to `size_bytes`; and those that are being read now.
 
     Also the events of snapshots, of the newest `existing_count` resources that were shown. To be used on the loop only.
     """
 
     def __init__(self, *, size_bytes: int, existing_count: int) -> None:
-        self.reading: dict[Place, asyncio.Future[Step]] = {}
+        self.reading: dict[Place, asyncio.Future[Steps]] = {}
         self._lanes: WeakValueDictionary[tuple[WatchFilter, ReplyLimits], Lane] = WeakValueDictionary()
-        self._steps: OrderedDict[Place, Step] = OrderedDict()
+        self._steps: OrderedDict[Place, Steps] = OrderedDict()
         self._most_bytes = size_bytes
         self._size_bytes = 0
         self._existing: OrderedDict[str, tuple[Resource, bytes]] = OrderedDict()
@@ -69,16 +73,16 @@ class Shared:
             lane = self._lanes[key] = Lane(wanted, limits)
         return lane
 
-    def step(self, place: Place) -> Step | None:
-        """The step that begins here, if it is known."""
+    def steps(self, place: Place) -> Steps | None:
+        """The steps that begin here, if they are known."""
         return self._steps.get(place)
 
-    def keep(self, place: Place, step: Step) -> None:
-        """Keep a step for others; the oldest are dropped for it."""
+    def keep(self, place: Place, steps: Steps) -> None:
+        """Keep steps for others; the oldest are dropped for them."""
         if place in self._steps:
             return
-        self._steps[place] = step
-        self._size_bytes += _size_of(step)
+        self._steps[place] = steps
+        self._size_bytes += _size_of(steps)
         while self._size_bytes > self._most_bytes:
             self._size_bytes -= _size_of(self._steps.popitem(last=False)[1])
 
@@ -94,6 +98,6 @@ class Shared:
             self._existing.popitem(last=False)
 
 
-def _size_of(step: Step) -> int:
-    """Bytes that a step takes, about, with its place."""
-    return 200 + len(step.reply or b"")
+def _size_of(steps: Steps) -> int:
+    """Bytes that steps take, about, with their place."""
+    return sum(200 + len(step.reply or b"") for step in steps)

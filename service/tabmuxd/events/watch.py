@@ -15,7 +15,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.events.resume import check_resume
 from tabmuxd.events.shared import ReplyLimits
 from tabmuxd.events.snapshot import snapshot
-from tabmuxd.events.steps import next_step, read_ahead
+from tabmuxd.events.steps import next_steps, read_ahead
 from tabmuxd.events.timer import LoopTimer, Timer
 from tabmuxd.resources.event import Progress
 
@@ -66,22 +66,20 @@ async def watch(
     try:
         while True:
             if cursor >= log.head:
-                if not await timer.wait(log.bell, due):
-                    continue
-                yield reply((), Progress(here.history_id, cursor))
-            else:
-                step = shared.step((lane, cursor)) or await next_step(log, lane, cursor)
-                cursor = step.revision
-                if cursor < log.head:
-                    read_ahead(log, lane, cursor)
-                if step.reply is not None:
-                    yield step.reply
-                elif timer.now() >= due:
+                if await timer.wait(log.bell, due):
                     yield reply((), Progress(here.history_id, cursor))
-                else:
+                    due = timer.now() + silence
+                continue
+            steps = shared.steps((lane, cursor)) or await next_steps(log, lane, cursor)
+            cursor = steps[-1].revision
+            if cursor < log.head:
+                read_ahead(log, lane, cursor)
+            for step in steps:
+                if step.reply is None and timer.now() < due:
                     await asyncio.sleep(0)  # a long history without a match must not hold up the loop
                     continue
-            due = timer.now() + silence
+                yield step.reply or reply((), Progress(here.history_id, step.revision))
+                due = timer.now() + silence
     finally:
         timer.close()
 

@@ -13,7 +13,7 @@ from tabmuxd.store.errors import (
 )
 from tabmuxd.store.live import ANY_BROWSER, Live
 from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind, kind_of
-from tabmuxd.store.transaction import Batch, Reader, Transaction
+from tabmuxd.store.transaction import Batch, Reader, Transaction, Wanted
 
 __all__ = [
     "ANY_BROWSER",
@@ -36,5 +36,6 @@ __all__ = [
     "StoreStatistics",
     "StoreTooNew",
     "Transaction",
+    "Wanted",
     "kind_of",
 ]

@@ -30,7 +30,7 @@ GROUP_COUNT: Final = 64
 _PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a commit that was told survives the loss of power
-    "cache_size": -16_384,
+    "cache_size": -2_048,
     "journal_size_limit": 67_108_864,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -129,29 +129,30 @@ WRITE_HISTORY = compiled(
 APPEND_EVENT = compiled(EventModel.insert(_given(EventModel)))
 
 
-def _events(*fields: peewee.Node) -> Statement:
-    """Of all events behind a place, up to another one."""
+def _events(*fields: peewee.Node, only: Iterable[peewee.Node] = ()) -> Statement:
+    """Of all events behind a place, up to another one, those that are wanted."""
     some = (EventModel.revision > Parameter("after")) & (EventModel.revision <= Parameter("last"))
-    return compiled(EventModel.select(*fields).where(some).order_by(EventModel.revision))
+    query = EventModel.select(*fields).where(some, *only)
+    return compiled(query.order_by(EventModel.revision))
 
 
 READ_EVENTS = _events(*EventModel._meta.sorted_fields)  # noqa: SLF001 - peewee's documented place for it
 
 
 @functools.cache
-def read_bodies(places: frozenset[str]) -> Statement:
-    """Revision, kind, resource kind, the four parts of the place, and body of events; parts not asked for are empty.
+def read_bodies(kinds: frozenset[int], resource_kinds: frozenset[int], *, with_place: bool) -> Statement:
+    """Revision, the four parts of the place if asked for, and body of events of these kinds; of all if none is named.
 
     To make a text of each column of each event took most of the time of a replay.
     """
-    parts = (EventModel.browser, EventModel.tab, EventModel.session, EventModel.session_before)
-    return _events(
-        EventModel.revision,
-        EventModel.kind,
-        EventModel.resource_kind,
-        *(part if part.name in places else peewee.SQL("''") for part in parts),
-        EventModel.body,
-    )
+    place = (EventModel.browser, EventModel.tab, EventModel.session, EventModel.session_before) if with_place else ()
+    columns = (("kind", kinds), ("resource_kind", resource_kinds))
+    only = [
+        peewee.SQL(f"{name} IN ({', '.join(str(int(number)) for number in sorted(numbers))})")
+        for name, numbers in columns
+        if numbers
+    ]
+    return _events(EventModel.revision, *place, EventModel.body, only=only)
 
 
 REPLACE_BROWSER = compiled(BROWSERS.model.insert(_given(BROWSERS.model)).on_conflict("REPLACE"))

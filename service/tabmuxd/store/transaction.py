@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -23,8 +24,17 @@ from tabmuxd.store.statements import Statement, statements_of
 
 R = TypeVar("R", bound=Resource)
 
-Matches: TypeAlias = Callable[[int, int, str, str, str, str], bool]
-"""Whether an event is wanted, by the numbers of its kinds and its browser, tab, session and session before."""
+OfPlace: TypeAlias = Callable[[str, str, str, str], bool]
+"""Whether an event is wanted, by its browser, tab, session and session before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events are read: of these kinds, all if none is named, and of a place that `of_place` takes, if given."""
+
+    kinds: frozenset[int] = frozenset()
+    resource_kinds: frozenset[int] = frozenset()
+    of_place: OfPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +133,26 @@ class Reader:
             )
         return entries
 
-    def bodies(
-        self, matches: Matches, places: frozenset[str], *, after: int, last: int, count: int, size_bytes: int
-    ) -> tuple[int, list[bytes]]:
-        """Reads as `entries` does: the last revision read, and the bytes of those events that match.
+    def bodies(self, wanted: Wanted, *, after: int, last: int, count: int, size_bytes: int) -> tuple[int, list[bytes]]:
+        """Of the next `count` events behind `after`, up to `last`: the last revision read, and the bytes of the wanted.
 
-        `places` names the parts of the place that `matches` looks at: `browser`, `tab`, `session`, `session_before`.
-        The others it gets empty.
+        It ends before these exceed `size_bytes`, but not before the first of them.
         """
-        rows = self._run(statements.read_bodies(places), after=after, last=last).fetchmany(count)
-        if sum(len(row[-1]) for row in rows) > size_bytes:
-            ends = itertools.accumulate(len(row[-1]) for row in rows)
-            rows = rows[: max(1, sum(end <= size_bytes for end in ends))]
-        known: dict[tuple[Cell, ...], bool] = {}
-        bodies: list[bytes] = []
-        for row in rows:
-            looked_at = row[1:-1]
-            wanted = known.get(looked_at)
-            if wanted is None:
-                wanted = known[looked_at] = matches(*looked_at)
-            if wanted:
-                bodies.append(row[-1])
-        return rows[-1][0] if rows else after, bodies
+        last = min(last, after + count)  # revisions have no gaps
+        of_place = wanted.of_place
+        statement = statements.read_bodies(wanted.kinds, wanted.resource_kinds, with_place=of_place is not None)
+        rows = self._run(statement, after=after, last=last).fetchall()
+        if of_place is not None:
+            takes = functools.cache(of_place)
+            rows = [row for row in rows if takes(*row[1:5])]
+        bodies: list[bytes] = [row[-1] for row in rows]
+        if sum(map(len, bodies)) > size_bytes:
+            ends = itertools.accumulate(map(len, bodies))
+            fitting = max(1, sum(end <= size_bytes for end in ends))
+            if fitting < len(rows):
+                last = rows[fitting][0] - 1
+            bodies = bodies[:fitting]
+        return max(last, after), bodies
 
     def _one(self, kind: type[R], statement: Statement, values: dict[str, Cell]) -> R | None:
         row = statement.run(self._connection, values).fetchone()
