@@ -174,5 +174,5 @@ def put(transaction: Transaction, resource: Resource) -> int:
     if known is None:
         transaction.create(written)
     else:
-        transaction.update(written)
+        transaction.update(written, known)
     return written.revision

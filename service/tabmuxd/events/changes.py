@@ -121,7 +121,7 @@ class Changes:
         if before is None:
             self._transaction.create(written)
         else:
-            self._transaction.update(written)
+            self._transaction.update(written, before)
         return written
 
     def keep(self, resource: R) -> R:
@@ -135,7 +135,7 @@ class Changes:
         written = resource
         if (resource.revision, resource.update_time) != (before.revision, before.update_time):
             written = replace(resource, revision=before.revision, update_time=before.update_time)
-        self._transaction.touch(written, before)
+        self._transaction.update(written, before)
         return written
 
     def _find(self, kind: type[R], name: str) -> R | None:
@@ -146,7 +146,7 @@ class Changes:
         if isinstance(resource, Tab) and isinstance(before, Tab):
             if before.session:
                 self._sessions_before[resource.name] = before.session
-            return replace(place_of(resource), session_before=before.session)
+            return Place(browser_of(resource.name), resource.name, resource.session, before.session)
         if isinstance(resource, Lease):
             tab = self._find(Tab, resource.tab)
             now = "" if tab is None else tab.session

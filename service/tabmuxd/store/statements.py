@@ -73,7 +73,6 @@ class ResourceStatements(Generic[R]):
         model = table.model
         self.table = table
         self.insert = compiled(model.insert(_given(model)))
-        self.update = compiled(model.update(_given(model, "name", "created")).where(table["name"] == Parameter("name")))
         self._updates: dict[tuple[str, ...], Statement] = {}
         self.find = compiled(self._selection().where(table["name"] == Parameter("name")))
         self.find_by_id = compiled(self._selection().where(table["id"] == Parameter("id")))
@@ -85,7 +84,7 @@ class ResourceStatements(Generic[R]):
         }
 
     def update_of(self, columns: tuple[str, ...]) -> Statement:
-        """As `update`, of these columns alone; for the writer's thread."""
+        """Writes these columns of one resource; for the writer's thread."""
         statement = self._updates.get(columns)
         if statement is None:
             given = {self.table[column]: Parameter(column) for column in columns}

@@ -208,7 +208,7 @@ class Transaction(Reader):
             record_time=microseconds(entry.record_time),
             body=entry.body,
         )
-        self._history = replace(self._history, head=entry.revision)
+        self._history = History(self._history.history_id, entry.revision, self._history.compact_revision)
         self._entries.append(entry)
 
     def create(self, resource: Resource) -> None:
@@ -219,16 +219,12 @@ class Transaction(Reader):
         self._change(insert, **of_kind.table.cells(resource), created=resource.revision)
         self._working.put(resource)
 
-    def update(self, resource: Resource) -> None:
-        """Write a resource that there is already."""
-        of_kind = statements_of(type(resource))
-        self._change(of_kind.update, **of_kind.table.cells(resource))
-        self._working.put(resource)
-
-    def touch(self, resource: R, before: R) -> None:
-        """Write what differs from `before`, which is the resource as it is written; it ends neither here nor there."""
+    def update(self, resource: R, before: R) -> None:
+        """Write what differs from `before`, which is the resource as it is written."""
         of_kind = statements_of(type(resource))
         cells = of_kind.table.codec.changed(before, resource)
+        if has_ended(resource) != has_ended(before):
+            cells["ended"] = int(has_ended(resource))
         if cells:
             self._change(of_kind.update_of(tuple(cells)), **cells, name=resource.name)
             self._working.put(resource)

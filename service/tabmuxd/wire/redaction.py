@@ -48,6 +48,8 @@ def redact_uri(uri: str) -> str:
     the shape of a JSON Web Token or a maker's key; and all this in an address inside a value. To redact twice changes
     nothing.
     """
+    if "=" not in uri and "@" not in uri:  # as in nearly all titles: no value, and no password
+        return uri
     return _redacted(_PASSWORD.sub(rf"\g<1>{REDACTED}", uri), depth=0)
 
 
