@@ -33,7 +33,7 @@ _SWITCH_INTERVAL_SECONDS: Final = 0.0005
 _BLOCKED_LOOK_SECONDS: Final = 0.1
 # A wait that ended this late means that the whole process stood still.
 _OVERSLEPT_SECONDS: Final = 1.0
-# The first piece of a frame is sent under the lock that the loop takes to withdraw a call, so it is small.
+# The first piece of frames is sent under the lock that the loop takes to withdraw a call, so it is small.
 _FIRST_PIECE_BYTES: Final = 65_536
 
 
@@ -256,8 +256,8 @@ class BrowserSocket(Tab):
     def _send_loop(self, plain: socket.socket) -> None:
         """Send what is in the line, pings and pongs, until the end; then wake the reading thread."""
         try:
-            while (frame := self._next_frame()) is not None:
-                self._send_frame(plain, *frame)
+            while (frames := self._next_frames()) is not None:
+                self._send_frames(plain, frames)
             plain.send(_frame(b"\x03\xe8", ABNF.OPCODE_CLOSE), socket.MSG_DONTWAIT)
         except OSError as error:
             self._fail(f"the connection broke: {error}")
@@ -265,26 +265,36 @@ class BrowserSocket(Tab):
             with contextlib.suppress(OSError):  # the other end was faster
                 plain.shutdown(socket.SHUT_RDWR)
 
-    def _next_frame(self) -> tuple[int, bytes] | None:
-        """The next frame and the id of its call (0: none), as soon as there is one; None at the end."""
+    def _next_frames(self) -> dict[int, bytes] | None:
+        """The next frames by the ids of their calls (0: none), as soon as there is one; None at the end."""
         with self._line:
             while not self._stopped.is_set():
                 if self._pong is not None:
                     pong, self._pong = self._pong, None
-                    return 0, _frame(pong, ABNF.OPCODE_PONG)
+                    return {0: _frame(pong, ABNF.OPCODE_PONG)}
                 if self._unsent:
-                    message_id = next(iter(self._unsent))
-                    payload = self._unsent[message_id]
+                    payloads = self._first_payloads()
                     break
                 if self._pulse.ping_due(time.monotonic()):
                     self._pulse.ask(time.monotonic())
-                    return 0, _frame(b"", ABNF.OPCODE_PING)
+                    return {0: _frame(b"", ABNF.OPCODE_PING)}
                 if not self._alive():
                     return None
                 self._wait()
             else:
                 return None
-        return message_id, _frame(payload, ABNF.OPCODE_TEXT)
+        return {message_id: _frame(payload, ABNF.OPCODE_TEXT) for message_id, payload in payloads.items()}
+
+    def _first_payloads(self) -> dict[int, bytes]:
+        """The calls at the beginning of the line that fit a first piece, one at least; the line is held."""
+        payloads: dict[int, bytes] = {}
+        size = 0
+        for message_id, payload in self._unsent.items():
+            size += len(payload)
+            if payloads and size > _FIRST_PIECE_BYTES:
+                break
+            payloads[message_id] = payload
+        return payloads
 
     def _wait(self) -> None:
         """Wait for something to send, or until the pulse is to be looked at; the line is held."""
@@ -294,22 +304,37 @@ class BrowserSocket(Tab):
         if now - until > _OVERSLEPT_SECONDS:
             self._pulse.overslept(now)
 
-    def _send_frame(self, plain: socket.socket, message_id: int, frame: bytes) -> None:
-        """Send a frame whole, or not at all where its call is withdrawn before its first byte is taken."""
-        rest = memoryview(frame)
+    def _send_frames(self, plain: socket.socket, frames: dict[int, bytes]) -> None:
+        """Send frames, each whole, or not at all where its call is withdrawn before its first byte is taken.
+
+        Those that the socket has taken nothing of when the first are sent stay in the line.
+        """
+        taken, rest = 0, memoryview(b"")
+        while not taken:
+            with self._line:
+                frames = {number: frame for number, frame in frames.items() if not number or number in self._unsent}
+                if not frames:
+                    return
+                taken = _offer(plain, memoryview(b"".join(frames.values()))[:_FIRST_PIECE_BYTES])
+                rest = self._begun(frames, taken)
+            if not taken and not self._wait_writable(plain):
+                return
         while rest:
-            if len(rest) == len(frame):
-                with self._line:
-                    if message_id and message_id not in self._unsent:
-                        return
-                    taken = _offer(plain, rest[:_FIRST_PIECE_BYTES])
-                    if taken:
-                        self._unsent.pop(message_id, None)
-            else:
-                taken = _offer(plain, rest)
+            taken = _offer(plain, rest)
             rest = rest[taken:]
             if not taken and not self._wait_writable(plain):
                 return
+
+    def _begun(self, frames: dict[int, bytes], taken: int) -> memoryview:
+        """Take calls out of the line whose frames are begun; gives what is missing of the last. The line is held."""
+        rest = memoryview(b"")
+        for number, frame in frames.items():
+            if taken <= 0:
+                break
+            self._unsent.pop(number, None)
+            rest = memoryview(frame)[taken:]
+            taken -= len(frame)
+        return rest
 
     def _wait_writable(self, plain: socket.socket) -> bool:
         """Wait a moment for Chrome to read; False at the end."""
