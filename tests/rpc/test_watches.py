@@ -173,21 +173,25 @@ async def test_refused_start_holds_no_place() -> None:
             assert (await refusal(served.tab_service.WatchTabs(tab_pb.WatchTabsRequest())))[1] == "REVISION_IN_FUTURE"
 
 
-async def test_unread_in_order() -> None:
+async def test_unread() -> None:
     """Each write has its own time: those that take too long are ended, those that are done or began later are not."""
     unread = Unread(timedelta(milliseconds=50))
     ended: list[str] = []
 
     async def write(name: str, written: asyncio.Event | None) -> None:
+        scope = asyncio.timeout(None)
+        writing = unread.open(scope)
         try:
-            async with asyncio.timeout(None) as scope:
-                unread.begin(scope)
+            async with scope:
+                writing.since = asyncio.get_running_loop().time()
                 if written is not None:
                     await written.wait()
-                    unread.end(scope)
+                    writing.since = 0.0
                 await asyncio.Event().wait()
         except TimeoutError:
             ended.append(name)
+        finally:
+            unread.close(writing)
 
     written = asyncio.Event()
     first, second = (asyncio.ensure_future(write(name, None)) for name in ("first", "second"))
@@ -197,9 +201,10 @@ async def test_unread_in_order() -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         await asyncio.gather(first, second)
         await write("later", None)
-    assert (ended, done.done(), repr(unread)) == (["first", "second", "later"], False, "<Unread 0>")
+    assert (sorted(ended), done.done(), repr(unread)) == (["first", "later", "second"], False, "<Unread 1>")
     done.cancel()
     await asyncio.wait([done])
+    assert repr(unread) == "<Unread 0>"
 
 
 async def test_cancelled_watch_is_closed(served: Served) -> None:

@@ -28,12 +28,17 @@ class Step:
     revision: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Lane:
-    """What the steps of a watch depend on, but for its place: one object for all watches that want the same."""
+    """What the steps of a watch depend on, but for its place: one object for all watches that want the same.
+
+    `newest` are the steps made last, which begin at `newest_at`: those that nearly all of its watches want next.
+    """
 
     wanted: WatchFilter
     limits: ReplyLimits
+    newest: tuple[Step, ...] = ()
+    newest_at: int = -1
 
 
 Place: TypeAlias = tuple[Lane, int]
@@ -82,6 +87,8 @@ class Shared:
         if place in self._steps:
             return
         self._steps[place] = steps
+        lane, cursor = place
+        lane.newest, lane.newest_at = steps, cursor
         self._size_bytes += _size_of(steps)
         while self._size_bytes > self._most_bytes:
             self._size_bytes -= _size_of(self._steps.popitem(last=False)[1])

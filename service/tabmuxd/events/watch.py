@@ -48,9 +48,7 @@ async def watch(
     only REVISION_COMPACTED, of a watch that was read too slowly. `timer`: by default that of the loop. `jitter` is in
     [0, 1), by default by chance.
     """
-    if isinstance(start, Progress):
-        check_resume(start, log.progress, log.compact_revision)
-    here = start if isinstance(start, Progress) else log.progress
+    here = _begin(log, start)
     live = log.live  # of the same moment
     if start is Start.SNAPSHOT:
         async for snapshot_reply in snapshot(log, live, wanted, limits):
@@ -70,7 +68,10 @@ async def watch(
                     yield reply((), Progress(here.history_id, cursor))
                     due = timer.now() + silence
                 continue
-            steps = shared.steps((lane, cursor)) or await next_steps(log, lane, cursor)
+            if lane.newest_at == cursor:
+                steps = lane.newest
+            else:
+                steps = shared.steps((lane, cursor)) or await next_steps(log, lane, cursor)
             cursor = steps[-1].revision
             if cursor < log.head:
                 read_ahead(log, lane, cursor)
@@ -82,6 +83,13 @@ async def watch(
                 due = timer.now() + silence
     finally:
         timer.close()
+
+
+def _begin(log: Log, start: WatchStart) -> Progress:
+    if not isinstance(start, Progress):
+        return log.progress
+    check_resume(start, log.progress, log.compact_revision)
+    return start
 
 
 def longest_silence(interval: timedelta, jitter: float) -> float:

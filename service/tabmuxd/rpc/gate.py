@@ -120,15 +120,16 @@ class Gate:
 
     async def _write_all(self, parts: Parts, context: StreamContext) -> None:
         last_reply = b""
-        begin, end = self._unread.begin, self._unread.end
+        now = asyncio.get_running_loop().time
         scope = asyncio.timeout(None)
+        writing = self._unread.open(scope)
         try:
             async with scope:
                 async for part in parts:
                     if isinstance(part, bytes):
-                        begin(scope)
+                        writing.since = now()
                         await context.write(part)
-                        end(scope)
+                        writing.since = 0.0
                         last_reply = part
                     else:
                         await context.write(part.SerializeToString())
@@ -137,7 +138,7 @@ class Gate:
                 raise stalled(last_reply) from None
             raise
         finally:
-            end(scope)
+            self._unread.close(writing)
 
 
 class _Call:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import timedelta
@@ -76,40 +75,57 @@ def _capacity(limit: int, what: str) -> Refused:
     return refuse(Reason.WATCH_CAPACITY, f"{what}, and no more may be. Close one.", limit=limit)
 
 
+class Writing:
+    """The writes of one stream: whether one is under way, and since when, on the loop's clock; 0 if none is."""
+
+    __slots__ = ("scope", "since")
+
+    def __init__(self, scope: asyncio.Timeout) -> None:
+        self.scope = scope
+        self.since = 0.0
+
+
 class Unread:
     """Replies that are being written, and how long one may take; ends the scopes of those that take longer.
 
-    One alarm for all: with a thousand watches, one for each write cost as much as the write. To be used on the loop
-    only.
+    They are looked at every now and then, so that a write has up to a quarter more time: with a thousand watches, an
+    alarm for each write cost as much as the write. To be used on the loop only.
     """
 
     def __init__(self, limit: timedelta) -> None:
         self._limit = limit.total_seconds()
-        self._deadlines: dict[asyncio.Timeout, float] = {}  # in order, since the limit is the same for all
+        self._open: set[Writing] = set()
         self._alarm: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
-        return f"<Unread {len(self._deadlines)}>"
+        return f"<Unread {len(self._open)}>"
 
-    def begin(self, scope: asyncio.Timeout) -> None:
-        """A reply is being written inside `scope`, which ends with TimeoutError if that takes too long."""
-        self._deadlines[scope] = deadline = time.monotonic() + self._limit
-        if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_at(deadline, self._look)
+    def open(self, scope: asyncio.Timeout) -> Writing:
+        """A stream that writes inside `scope`, which ends with TimeoutError if a write takes too long."""
+        writing = Writing(scope)
+        self._open.add(writing)
+        self._look_later()
+        return writing
 
-    def end(self, scope: asyncio.Timeout) -> None:
-        """It is written, or will not be."""
-        self._deadlines.pop(scope, None)
+    def close(self, writing: Writing) -> None:
+        """The stream writes no more."""
+        self._open.discard(writing)
+        if not self._open and self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _look_later(self) -> None:
+        if self._alarm is None and self._open:
+            self._alarm = asyncio.get_running_loop().call_later(self._limit / 4, self._look)
 
     def _look(self) -> None:
-        loop = asyncio.get_running_loop()
+        now = asyncio.get_running_loop().time()
         self._alarm = None
-        for scope, deadline in list(self._deadlines.items()):
-            if deadline > loop.time():
-                self._alarm = loop.call_at(deadline, self._look)
-                break
-            del self._deadlines[scope]
-            scope.reschedule(loop.time())
+        for writing in self._open:
+            if writing.since and now - writing.since >= self._limit:
+                writing.since = 0.0
+                writing.scope.reschedule(now)
+        self._look_later()
 
 
 def stalled(last_reply: bytes) -> Refused:
