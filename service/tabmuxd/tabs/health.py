@@ -23,16 +23,6 @@ from tabmuxd.tasks import Tasks
 
 PROBE_TIMEOUT: Final = timedelta(seconds=2)
 
-# Reads what the page takes itself for, past anything that its scripts may have put in the way.
-_EXPRESSION: Final = "Object.getOwnPropertyDescriptor(Document.prototype,'visibilityState').get.call(document)"
-_PROBE: Final = {
-    "expression": _EXPRESSION,
-    "returnByValue": True,
-    "silent": True,
-    # V8 refuses whatever would change something: a page that has tampered with its prototypes is not touched.
-    "throwOnSideEffect": True,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -53,14 +43,13 @@ async def probe(page: Page, *, timeout: float) -> tuple[HealthStatus, timedelta 
     loop = asyncio.get_running_loop()
     began = loop.time()
     try:
-        reply = await page.call("Runtime.evaluate", _PROBE, timeout=timeout)
+        shown = await page.value_apart("document.visibilityState", timeout=timeout)
     except ConnectionLost:
         raise
     except TargetGone as error:
         return HealthStatus.CRASHED if error.crashed else HealthStatus.GONE, None, False
     except CdpError:
         return HealthStatus.UNRESPONSIVE, None, False
-    shown = reply.get("result", {}).get("value")
     return HealthStatus.ALIVE, timedelta(seconds=loop.time() - began), shown == "visible"
 
 

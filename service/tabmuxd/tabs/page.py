@@ -71,6 +71,7 @@ class Page:
         self._listener = listener
         self._status = ("", 0)
         self._at_marker = False
+        self._world: tuple[str, int] | None = None
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._moves_within = 0
         self._told: list[Callable[[], None]] = []
@@ -234,20 +235,37 @@ class Page:
         if self.dialog is not None:
             return 0
         try:
-            world = await self.isolated_world(_WORLD, timeout=_STATUS_TIMEOUT)
-            reply = await self.call(
-                "Runtime.evaluate",
-                {
-                    "expression": "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0",
-                    "contextId": world,
-                    "returnByValue": True,
-                },
-                timeout=_STATUS_TIMEOUT,
+            value = await self.value_apart(
+                "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", timeout=_STATUS_TIMEOUT
             )
         except CdpError:
             return 0
-        value = reply.get("result", {}).get("value", 0)
         return value if isinstance(value, int) else 0
+
+    async def value_apart(self, expression: str, *, timeout: float) -> object:
+        """Value of an expression in a world where no script of the page has put anything in the way; raises CdpError.
+
+        The world is made once a document. In the page's own world the same took 3 ms more for 50 pages, since V8 has to
+        be told there to refuse whatever would change something.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        document = self.documents.current
+        loader_id = document.loader_id if document else ""
+        if loader_id and self._world is not None and self._world[0] == loader_id:
+            try:
+                return await self._value_in(self._world[1], expression, timeout=timeout)
+            except ProtocolError:
+                self._world = None  # the document was replaced, and its world with it
+        world = await self.isolated_world(_WORLD, timeout=deadline - loop.time())
+        self._world = (loader_id, world)
+        return await self._value_in(world, expression, timeout=deadline - loop.time())
+
+    async def _value_in(self, world: int, expression: str, *, timeout: float) -> object:
+        params = {"expression": expression, "contextId": world, "returnByValue": True}
+        reply = await self.call("Runtime.evaluate", params, timeout=timeout)
+        value: object = reply.get("result", {}).get("value")
+        return value
 
     async def isolated_world(self, name: str, *, timeout: float = COMMAND_TIMEOUT) -> int:
         """Context id of the isolated world `name` in the present main document; made if it is not there."""
