@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Cell = str | int | bytes | None
 
@@ -95,20 +96,22 @@ class Codec(Generic[R]):
         shapes = {field.name: _cell_shape(hints[field.name]) for field in _fields(kind)}
         self.columns = tuple(Column(name, shape.text, shape.null) for name, shape in shapes.items())
         self._encoders = tuple((name, shape.encode) for name, shape in shapes.items())
+        self._values: Callable[[R], tuple[Any, ...]] = operator.attrgetter(*shapes)
         self._decoders = tuple(shape.decode for shape in shapes.values())
 
     def encode(self, value: R) -> list[Cell]:
         """The cells of `value`."""
         return [
-            getattr(value, name) if encode is None else encode(getattr(value, name)) for name, encode in self._encoders
+            cell if encode is None else encode(cell)
+            for (_, encode), cell in zip(self._encoders, self._values(value), strict=True)
         ]
 
     def changed(self, before: R, after: R) -> dict[str, Cell]:
         """The cells of `after`, by name, whose values are not those of `before`."""
         cells: dict[str, Cell] = {}
-        for name, encode in self._encoders:
-            value = getattr(after, name)
-            if value is not (known := getattr(before, name)) and value != known:
+        pairs = zip(self._encoders, self._values(before), self._values(after), strict=True)
+        for (name, encode), known, value in pairs:
+            if value is not known and value != known:
                 cells[name] = value if encode is None else encode(value)
         return cells
 
