@@ -16,16 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tabmux.v1.event_pb2 import Event as EventMessage
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.browser import Browser, BrowserState, Ownership
+from tabmuxd.resources.browser import Browser, BrowserLimits, BrowserState, Ownership
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import session_of
 from tabmuxd.resources.orders import PromptOrder
-from tabmuxd.resources.session import CompletionEvidence, Session, SessionState, Turn, TurnState
+from tabmuxd.resources.session import CompletionEvidence, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
 from tabmuxd.tabs import endings, recovery_rules
 from tabmuxd.tabs.recovery_rules import Attempts
 from tabmuxd.webai import records
+from tabmuxd.webai.parting import Parting
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import _insert_turn
 
@@ -117,7 +118,7 @@ class Conversations(RuleBasedStateMachine):
         """A prompt: a turn, the same turn for the same key, or TURN_IN_PROGRESS."""
         busy = self._log.live.sessions[session].open_turn
         known = {turn.request_id: turn for turn in [*self._log.live.turns.values(), *self._final.values()]}
-        order = PromptOrder(session, f"prompt {key}", f"{session[-3:]}-{key}", f"hash {key}")
+        order = PromptOrder(session, f"prompt {key}", f"{session[-3:]}-{key}", f"hash {key}", release_tab=key > 0)
         name = f"{session}/turns/{self._id()}"
         try:
             turn = self._change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5)))
@@ -142,7 +143,7 @@ class Conversations(RuleBasedStateMachine):
             if tab is None and session is not None and session.tab:
                 return  # it is being brought back, and the runner waits for that
             if tab is None:
-                new = Tab(tab_name, TabState.READY, TabOrigin.MANAGED, "local/a", changes.now, changes.now)
+                new = Tab(tab_name, TabState.READY, TabOrigin.MANAGED, "local/a", changes.now, changes.now, group="g")
                 changes.record(records.bind(changes, name, new, lease), ChangeCause.CLIENT)
                 return
             bound = records.bind(changes, name, tab, lease)
@@ -240,11 +241,18 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(which=_WHICH, ending=_ENDINGS)
     def end(self, which: int, ending: Ending) -> None:
-        """A turn ends, or a late end finds it ended (FIN-09)."""
+        """A turn ends, or a late end finds it ended (FIN-09); a success gives the tab back if asked to (O-142)."""
         name = self._turn(which)
-        if name is not None:
-            ended = self._change(lambda changes: records.end(changes, name, ending, ChangeCause.PAGE))
-            assert ended == self._final.get(name, ended)
+        if name is None:
+            return
+        before, turn = self._log.live, self._log.live.turns.get(name)
+        tab = before.sessions[session_of(name)].tab
+        how = Parting(tab, TabDisposition.UNSPECIFIED, None, at_work=False, limits=BrowserLimits())
+        ended = self._change(lambda changes: records.end(changes, name, ending, ChangeCause.PAGE, how))
+        assert ended == self._final.get(name, ended)
+        if turn is not None:
+            released = turn.release_tab and ended.state is TurnState.SUCCEEDED
+            assert self._log.live.sessions[session_of(name)].tab == ("" if released else tab)
 
     @rule(session=_SESSION, uri=st.sampled_from(["", "http://x/c/1", "http://x/c/2"]))
     def note(self, session: str, uri: str) -> None:

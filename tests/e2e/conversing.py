@@ -28,6 +28,7 @@ class Conversation:
     session_id: str = field(default_factory=lambda: f"crash-{uuid4().hex}")
     request_id: str = field(default_factory=lambda: uuid4().hex)
     text: str = ""
+    release: bool = False
 
     def __post_init__(self) -> None:
         """Make the text."""
@@ -44,7 +45,9 @@ class Conversation:
 
     async def send(self, server: Server) -> Turn:
         """Send the prompt, or find its turn."""
-        request = SendPromptRequest(parent=f"sessions/{self.session_id}", request_id=self.request_id)
+        request = SendPromptRequest(
+            parent=f"sessions/{self.session_id}", request_id=self.request_id, release_tab=self.release
+        )
         request.prompt.text = self.text
         return (await server.ai.SendPrompt(request, timeout=LIMIT)).turn
 

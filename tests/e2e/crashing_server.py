@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tabmux.v1.event_pb2 import Event, EventKind
-from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
 from tabmuxd.__main__ import main
 from tabmuxd.cdp import launcher, profile
@@ -53,6 +53,7 @@ COMMITS: Final[Mapping[str, Callable[[Event], bool]]] = {
     "handed": lambda event: event.tab.state == Tab.STATE_READY and "handed" in event.tab.labels,
     "submitting": lambda event: event.turn.state == Turn.STATE_SUBMITTING,
     "running": lambda event: event.turn.state == Turn.STATE_RUNNING,
+    "retired": lambda event: event.session.state == Session.STATE_RETIRED,
     "end": lambda event: event.turn.state in _ENDED_STATES,
 }
 """What makes a commit the one that is meant, by the events in it."""

@@ -9,6 +9,7 @@ from tabmux.v1.event_pb2 import Event
 from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     CloseTabRequest,
+    CloseTabsRequest,
     CreateTabRequest,
     GetTabRequest,
     ListLeasesRequest,
@@ -43,10 +44,12 @@ def of(tab: Tab, state: Tab.State.ValueType) -> Callable[[Event], bool]:
 
 
 async def close_all(server: Server) -> None:
-    """Close every tab that has an owner, whoever holds it."""
+    """Close every tab, whoever has or holds it."""
     for lease in (await server.tabs.ListLeases(ListLeasesRequest(), timeout=LIMIT)).leases:
         if not lease.session:
             await server.tabs.ReleaseLease(ReleaseLeaseRequest(name=lease.name), timeout=LIMIT)
+    if any(tab.pooled for tab in await server.list_tabs()):
+        await server.tabs.CloseTabs(CloseTabsRequest(all=True, any_owner=True), timeout=2 * LIMIT)
     for tab in await server.list_tabs():
         await closed(server, tab, force=True)
 

@@ -8,12 +8,14 @@ from typing import Final
 import grpc.aio
 import pytest
 from tabmux.v1.event_pb2 import EventKind
-from tabmux.v1.session_pb2 import Turn
+from tabmux.v1.session_pb2 import Session, Turn
 from tabmux.v1.tab_pb2 import Tab
+from tabmux.v1.tab_service_pb2 import GetTabRequest
+from tabmux.v1.web_ai_service_pb2 import RetireSessionRequest
 
 from tests.e2e.conversing import Conversation, end_of
 from tests.e2e.killing import Mortal
-from tests.e2e.serving import PlaygroundProcess, end_browsers
+from tests.e2e.serving import LIMIT, PlaygroundProcess, end_browsers
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -156,3 +158,41 @@ async def test_killed_with_its_browser(mortal: Mortal, playground: PlaygroundPro
     assert [(tab.name, tab.session, tab.state) for tab in tabs] == [(session.tab, session.name, Tab.STATE_READY)]
     assert [*await mortal.page_targets()] == [tab.target_id for tab in tabs]
     assert playground.prompts().count(conversation.text) == 1
+
+
+@pytest.mark.parametrize("moment", ["end:before", "end:after"])
+async def test_released_over_a_crash(mortal: Mortal, moment: str) -> None:
+    """Killed around a success that gives the tab back, both happen or neither, at last both (O-142, O-143)."""
+    conversation = Conversation(release=True)
+    await until_killed(mortal, moment, conversation)
+    await mortal.revive()
+
+    turn = await end_of(mortal, await conversation.send(mortal))
+    (tab,) = await mortal.tabs_when(lambda tabs: all(tab.state == Tab.STATE_READY for tab in tabs))
+
+    session = await conversation.session(mortal)
+    assert (turn.state, session.tab, session.state) == (Turn.STATE_SUCCEEDED, "", Session.STATE_ACTIVE)
+    assert (tab.pooled, tab.session, tab.owner, tab.lease) == (True, "", "", "")
+
+
+async def test_retired_over_a_crash(mortal: Mortal) -> None:
+    """A tab whose session was retired is closed by the next server if it was not before (O-142, O-127)."""
+    conversation = Conversation()
+    await conversation.start(mortal)
+    await end_of(mortal, await conversation.send(mortal))
+    name = (await conversation.session(mortal)).tab
+    request = RetireSessionRequest(
+        name=f"sessions/{conversation.session_id}", tab_disposition=RetireSessionRequest.TAB_DISPOSITION_CLOSE
+    )
+    mortal.kill_at("retired:after")
+    with pytest.raises(grpc.aio.AioRpcError):
+        await mortal.ai.RetireSession(request, timeout=LIMIT)
+    await mortal.killed()
+    await mortal.revive()
+
+    await mortal.tabs_when(lambda tabs: not tabs)
+
+    closed = (await mortal.tabs.GetTab(GetTabRequest(name=name), timeout=LIMIT)).tab
+    retired = (await mortal.ai.RetireSession(request, timeout=LIMIT)).session
+    assert (closed.state, closed.close_cause) == (Tab.STATE_CLOSED, Tab.CLOSE_CAUSE_SESSION)
+    assert (retired.state, retired.tab) == (Session.STATE_RETIRED, "")

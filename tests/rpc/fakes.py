@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from tabmuxd.events.filters import WatchFilter
 from tabmuxd.events.watch import WatchStart
 from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCounts
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.imports import ImportOrder, ImportReport, SkipCause, SkippedRecord
 from tabmuxd.resources.lease import Lease, LeaseTerms
 from tabmuxd.resources.orders import (
     AdoptOrder,
@@ -31,14 +32,16 @@ from tabmuxd.resources.orders import (
     PromptOrder,
     RecoveredSession,
     RecoveredTab,
+    SessionFilter,
     SessionOrder,
+    SessionUpdate,
     TabFilter,
     TabOrder,
     TabsOrder,
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.session import Return, Session, SessionState, Turn, TurnState
+from tabmuxd.resources.session import Return, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
 from tabmuxd.rpc.domain import Events, ServerInfo
 from tabmuxd.rpc.server import RpcServer
@@ -195,19 +198,65 @@ class Part:
 
 
 @dataclass
+class FakeSessions:
+    """Sessions that answer with `SESSION`, and lists with what they hold."""
+
+    below: Below
+    known: list[tuple[int, Session]] = field(default_factory=lambda: [(1, SESSION)])
+    turns: list[tuple[int, Turn]] = field(default_factory=lambda: [(1, TURN)])
+
+    async def get(self, name: str) -> Session:
+        await self.below.asked("get_session", name)
+        return SESSION
+
+    async def list(self, wanted: SessionFilter, *, after: int, count: int) -> Sequence[tuple[int, Session]]:
+        await self.below.asked("list_sessions", wanted, after, count)
+        return [entry for entry in self.known if entry[0] > after][:count]
+
+    async def list_turns(self, session: str, *, after: int, count: int) -> Sequence[tuple[int, Turn]]:
+        await self.below.asked("list_turns", session, after, count)
+        return [entry for entry in self.turns if entry[0] > after][:count]
+
+    async def update(self, caller: Principal, update: SessionUpdate) -> Session:
+        await self.below.asked("update_session", caller.name, update)
+        return SESSION
+
+    async def retire(self, caller: Principal, name: str, disposition: TabDisposition) -> Session:
+        await self.below.asked("retire_session", caller.name, name, disposition)
+        return SESSION
+
+
+@dataclass
+class FakeImports:
+    """An import that takes what comes."""
+
+    below: Below
+    report: ImportReport = field(
+        default_factory=lambda: ImportReport(1, 2, 1, (SkippedRecord(3, "id", SkipCause.STILL_LIVE),))
+    )
+
+    async def run(self, caller: Principal, order: ImportOrder, chunks: AsyncIterator[bytes]) -> ImportReport:
+        self.below.entered.set()
+        await self.below.asked("import", caller.name, order, b"".join([chunk async for chunk in chunks]))
+        return self.report
+
+
+@dataclass
 class FakeWebAi:
     """Sessions and turns that answer with `SESSION` and `TURN`."""
 
     below: Below
     parts: list[Part] = field(default_factory=lambda: [Part(0, "4", 1, TURN), Part(1, "2", 2, TURN, "ab")])
+    sessions: FakeSessions = field(init=False)
+    imports: FakeImports = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sessions = FakeSessions(self.below)
+        self.imports = FakeImports(self.below)
 
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
         await self.below.asked("create_session", caller.name, order)
         return SESSION, True
-
-    async def get_session(self, name: str) -> Session:
-        await self.below.asked("get_session", name)
-        return SESSION
 
     async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:
         await self.below.asked("recover_session", caller.name, name)

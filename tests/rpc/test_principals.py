@@ -75,7 +75,7 @@ def test_scopes() -> None:
     }
     assert opened == {
         frozenset(): ["GetServerInfo"],
-        frozenset({Scope.ADMIN}): ["AdoptTab"],
+        frozenset({Scope.ADMIN}): ["AdoptTab", "ImportSessions"],
         frozenset({Scope.READ}): [
             "CaptureScreenshot", "CheckTabHealth", "GetBrowser", "GetProviderStatus", "GetSession", "GetTab", "GetTurn",
             "ListBrowsers", "ListLeases", "ListProviders", "ListSessions", "ListTabs", "ListTurns", "ReadArtifact",

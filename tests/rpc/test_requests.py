@@ -23,14 +23,17 @@ from tabmuxd.resources.orders import (
     LeaseOrder,
     NavigationOrder,
     PromptOrder,
+    SessionFilter,
     SessionOrder,
+    SessionUpdate,
     TabFilter,
     TabOrder,
     TabPolicy,
     TabUpdate,
 )
+from tabmuxd.resources.session import TabDisposition
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
-from tabmuxd.rpc import lease_requests, tab_requests, watch_requests, web_ai_requests
+from tabmuxd.rpc import lease_requests, session_requests, tab_requests, watch_requests, web_ai_requests
 from tabmuxd.rpc.watch_requests import WatchOrder
 
 TAB = "browsers/main/tabs/k3v9x2m7qd"
@@ -59,6 +62,9 @@ CONVERT: dict[type[Message], Callable[..., object]] = {
     tab_pb.AcquireLeaseRequest: lease_requests.lease_order,
     tab_pb.RenewLeaseRequest: lease_requests.named_lease,
     tab_pb.ReleaseLeaseRequest: lease_requests.named_lease,
+    ai_pb.ListSessionsRequest: session_requests.session_filter,
+    ai_pb.UpdateSessionRequest: session_requests.session_update,
+    ai_pb.RetireSessionRequest: session_requests.retired_session,
     tab_pb.ListLeasesRequest: lease_requests.listed_tab,
     tab_pb.WatchTabsRequest: watch_requests.tabs_watch,
     ai_pb.CreateSessionRequest: web_ai_requests.session_order,
@@ -80,6 +86,8 @@ watch_tabs = _any(tab_pb.WatchTabsRequest)
 watch_sessions = _any(ai_pb.WatchSessionsRequest)
 session = _any(partial(_any(ai_pb.CreateSessionRequest), provider="chatgpt"))
 prompt = _any(partial(_any(ai_pb.SendPromptRequest), parent=SESSION, prompt=TEXT, request_id="r"))
+list_sessions = _any(ai_pb.ListSessionsRequest)
+retire = _any(partial(_any(ai_pb.RetireSessionRequest), name=SESSION))
 said = _any(prompt_pb2.Prompt)
 
 
@@ -206,6 +214,16 @@ INVALID: list[tuple[Message, str, str | None]] = [
     ),
     (prompt(attachments=["artifacts/k3v9x2m7qd"] * 11), "attachments", "10"),
     (prompt(attachments=["/etc/passwd"]), "attachments[0]", None),
+    (list_sessions(states=[0]), "states[0]", None),
+    (ai_pb.ListSessionsRequest(providers=["a", ""]), "providers[1]", None),
+    (ai_pb.ListSessionsRequest(labels={"k": ""}), "labels", "63"),
+    (ai_pb.UpdateSessionRequest(name=TURN, labels={"a": "b"}), "name", None),
+    (ai_pb.UpdateSessionRequest(name=SESSION), "update", None),
+    (ai_pb.UpdateSessionRequest(name=SESSION, labels={"a": "b"}, expected_revision=-1), "expected_revision", None),
+    (ai_pb.UpdateSessionRequest(name=SESSION, labels=LABELS | {"more": "v"}), "labels", "16"),
+    (ai_pb.UpdateSessionRequest(name=SESSION, ttl=NEGATIVE), "ttl", None),
+    (ai_pb.RetireSessionRequest(name="s1"), "name", None),
+    (retire(tab_disposition=4), "tab_disposition", None),
     (ai_pb.WaitTurnRequest(name=SESSION), "name", None),
     (ai_pb.WaitTurnRequest(name=TURN, max_wait_duration=NEGATIVE), "max_wait_duration", None),
     (ai_pb.WaitTurnRequest(name=TURN, after_revision=-1), "after_revision", None),
@@ -234,7 +252,6 @@ NOT_BUILT: list[tuple[Message, str]] = [
     (prompt(prompt=SAFE), "Prompt.preamble"),
     (prompt(attachments=["artifacts/k3v9x2m7qd"]), "SendPromptRequest.attachments"),
     (prompt(model="fast"), "SendPromptRequest.model"),
-    (prompt(release_tab=True), "SendPromptRequest.release_tab"),
 ]
 
 
@@ -320,6 +337,10 @@ ORDERS: list[tuple[Message, object]] = [
         ),
         LeaseOrder(TAB, LeaseTerms(timedelta(seconds=5), "h" * 63, close_on_expiry=True), UUID.lower()),
     ),
+    (ai_pb.ListSessionsRequest(), SessionFilter()),
+    (ai_pb.UpdateSessionRequest(name=SESSION, ttl=Duration()), SessionUpdate(SESSION, ttl=timedelta(minutes=1))),
+    (retire(), (SESSION, TabDisposition.UNSPECIFIED)),
+    (retire(tab_disposition=2), (SESSION, TabDisposition.CLOSE)),
     (tab_pb.RenewLeaseRequest(name=LEASE), LEASE),
     (tab_pb.ListLeasesRequest(), ""),
     (tab_pb.ListLeasesRequest(tab="browsers/-/tabs/k3v9x2m7qd"), "browsers/-/tabs/k3v9x2m7qd"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 
@@ -124,6 +125,24 @@ async def test_drain_answers_waits(served: Served) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         response = await wait
     assert (response.turn.name, served.below.cancelled.is_set()) == (TURN.name, True)
+    await draining
+
+
+async def test_drain_ends_uploads(served: Served) -> None:
+    """An import whose file does not go on to come ends with DRAINING, and nothing is done (O-156)."""
+
+    async def requests() -> AsyncGenerator[ai_pb.ImportSessionsRequest, None]:
+        yield ai_pb.ImportSessionsRequest(info=ai_pb.ImportInfo(source=ai_pb.ImportInfo.SOURCE_AGBROWSE))
+        await asyncio.Event().wait()
+
+    call = served.web_ai_service.ImportSessions(requests())
+    await served.below.entered.wait()
+    draining = asyncio.create_task(served.server.drain())
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await call
+    assert (caught.value.code(), *info_of(caught.value)) == (grpc.StatusCode.UNAVAILABLE, "DRAINING", {})
+    assert served.below.calls == []
     await draining
 
 

@@ -11,14 +11,17 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2
 from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmux.v1 import web_ai_service_pb2 as ai_pb
 from tabmux.v1.lease_pb2 import LeaseTerms as LeaseTermsMessage
 from tabmux.v1.prompt_pb2 import Prompt
+from tabmux.v1.session_pb2 import Session
 from tabmuxd import wire
 from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.imports import ImportOrder, ImportSource
 from tabmuxd.resources.lease import LeaseTerms
 from tabmuxd.resources.orders import (
     AdoptOrder,
@@ -26,12 +29,15 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    SessionFilter,
     SessionOrder,
+    SessionUpdate,
     TabFilter,
     TabOrder,
     TabsOrder,
     TabUpdate,
 )
+from tabmuxd.resources.session import SessionState, TabDisposition
 
 from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, LEASE, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
 
@@ -200,6 +206,35 @@ CASES: dict[str, Case] = {
             )
         ],
     ),
+    "ListSessions": (
+        ai_pb.ListSessionsRequest(
+            states=[Session.STATE_RETIRED], providers=["chatgpt"], labels={"a": "b"}, page_size=600
+        ),
+        [
+            (
+                "list_sessions",
+                SessionFilter(frozenset({SessionState.RETIRED}), frozenset({"chatgpt"}), {"a": "b"}),
+                0,
+                501,
+            )
+        ],
+        [ai_pb.ListSessionsResponse(sessions=[wire.session_message(SESSION)], progress=PROGRESS)],
+    ),
+    "UpdateSession": (
+        ai_pb.UpdateSessionRequest(name=SESSION.name, labels={"a": ""}, ttl=Duration(seconds=1), expected_revision=4),
+        [("update_session", "local", SessionUpdate(SESSION.name, 4, {"a": ""}, timedelta(minutes=1)))],
+        [ai_pb.UpdateSessionResponse(session=wire.session_message(SESSION))],
+    ),
+    "RetireSession": (
+        ai_pb.RetireSessionRequest(name=SESSION.name, tab_disposition=ai_pb.RetireSessionRequest.TAB_DISPOSITION_KEEP),
+        [("retire_session", "local", SESSION.name, TabDisposition.KEEP)],
+        [ai_pb.RetireSessionResponse(session=wire.session_message(SESSION))],
+    ),
+    "ListTurns": (
+        ai_pb.ListTurnsRequest(parent=SESSION.name),
+        [("list_turns", SESSION.name, 0, 51)],
+        [ai_pb.ListTurnsResponse(turns=[BARE_TURN], progress=PROGRESS)],
+    ),
     "SendPrompt": (
         PROMPT,
         [
@@ -249,6 +284,20 @@ CASES: dict[str, Case] = {
 }
 
 
+IMPORT = [
+    ai_pb.ImportSessionsRequest(
+        info=ai_pb.ImportInfo(
+            source=ai_pb.ImportInfo.SOURCE_CLI_JAW,
+            browser=BROWSER.name,
+            ttl=Duration(seconds=1),
+            dry_run=True,
+        )
+    ),
+    ai_pb.ImportSessionsRequest(chunk=b"ab"),
+    ai_pb.ImportSessionsRequest(chunk=b"c"),
+]
+
+
 async def responses(
     served: Served, method: str, request: Message, *, authorization: str | None = None
 ) -> list[Message]:
@@ -270,7 +319,41 @@ async def test_built(served: Served, method: str) -> None:
     assert (found, served.below.calls) == (expected, asked)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - CASES.keys()))
+async def test_import(served: Served) -> None:
+    """An import takes its order first, then the file in chunks, and tells what became of the records."""
+    response = await served.web_ai_service.ImportSessions(iter(IMPORT))
+
+    order = ImportOrder(ImportSource.CLI_JAW, BROWSER.name, timedelta(minutes=1), dry_run=True)
+    assert served.below.calls == [("import", "local", order, b"abc")]
+    assert response == ai_pb.ImportSessionsResponse(
+        imported_count=1,
+        unchanged_count=2,
+        skipped_count=1,
+        skipped=[ai_pb.SkippedRecord(index=3, import_id="id", cause=ai_pb.SkippedRecord.CAUSE_STILL_LIVE)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "field"),
+    [
+        ([], "info"),
+        (IMPORT[1:], "info"),
+        ([*IMPORT, IMPORT[0]], "info"),
+        ([ai_pb.ImportSessionsRequest(info=ai_pb.ImportInfo())], "info.source"),
+        ([IMPORT[0], ai_pb.ImportSessionsRequest(chunk=bytes(256 * 1024 + 1))], "chunk"),
+    ],
+)
+async def test_import_form(served: Served, requests: list[ai_pb.ImportSessionsRequest], field: str) -> None:
+    """An import without its order first, or with a chunk that is too large, is INVALID_FIELD."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await served.web_ai_service.ImportSessions(iter(requests))
+
+    info = error_details_pb2.ErrorInfo()
+    assert any(detail.Unpack(info) for detail in status_from(caught.value).details)
+    assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", field)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - CASES.keys() - {"ImportSessions"}))
 async def test_not_built(served: Served, method: str) -> None:
     """Every other method of the contract is UNIMPLEMENTED, names itself, and has no details."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:

@@ -17,7 +17,7 @@ from tabmux.v1 import (
     tab_service_pb2,
     web_ai_service_pb2,
 )
-from tabmuxd.resources import browser, event, session, tab
+from tabmuxd.resources import browser, event, imports, session, tab
 from tabmuxd.resources.errors import Reason, code_of
 
 PROTO = Path(__file__).parents[2] / "proto/tabmux/v1"
@@ -31,6 +31,9 @@ ENUMS: list[tuple[type[IntEnum], EnumDescriptor]] = [
     (session.RetireCause, session_pb2.Session.RetireCause.DESCRIPTOR),
     (session.Return, web_ai_service_pb2.RecoverSessionResponse.Strategy.DESCRIPTOR),
     (session.TurnState, session_pb2.Turn.State.DESCRIPTOR),
+    (session.TabDisposition, web_ai_service_pb2.RetireSessionRequest.TabDisposition.DESCRIPTOR),
+    (imports.ImportSource, web_ai_service_pb2.ImportInfo.Source.DESCRIPTOR),
+    (imports.SkipCause, web_ai_service_pb2.SkippedRecord.Cause.DESCRIPTOR),
     (tab.TabState, tab_pb2.Tab.State.DESCRIPTOR),
     (tab.TabOrigin, tab_pb2.Tab.Origin.DESCRIPTOR),
     (tab.CloseCause, tab_pb2.Tab.CloseCause.DESCRIPTOR),
@@ -59,7 +62,7 @@ def test_enum(ours: type[IntEnum], theirs: EnumDescriptor) -> None:
 
 def test_every_enum_is_compared() -> None:
     """No enum of the resources is left out of the comparison above, but one that is not shown."""
-    modules = (browser, event, session, tab)
+    modules = (browser, event, imports, session, tab)
     defined = {
         value
         for module in modules

@@ -1,6 +1,6 @@
 """Conversations with web AI providers: sessions, and answers that are followed while they grow."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,6 +13,7 @@ from tabmux.calls import Calls
 from tabmux.durations import duration_of
 from tabmux.errors import TabmuxError
 from tabmux.names import checked_request_id, checked_session_id, new_request_id, new_session_id
+from tabmux.sessions import DISPOSITIONS, Disposition, list_turns
 from tabmux.statuses import turn_failed
 from tabmux.streams import resumed
 from tabmux.v1.prompt_pb2 import Prompt
@@ -25,9 +26,11 @@ from tabmux.v1.web_ai_service_pb2 import (
     GetTurnRequest,
     RecoverSessionRequest,
     RecoverSessionResponse,
+    RetireSessionRequest,
     SendPromptRequest,
     StreamAnswerRequest,
     StreamAnswerResponse,
+    UpdateSessionRequest,
 )
 
 if TYPE_CHECKING:
@@ -181,6 +184,36 @@ class Session:
         )
         turn = (await self._calls.unary(self._service.SendPrompt, request)).turn
         return Answer(self._service, self._calls, turn.name)
+
+    def turns(self) -> AsyncGenerator[Turn, None]:
+        """Its turns, oldest first, over all pages, without their answers."""
+        return list_turns(self._service, self._calls, self.name)
+
+    async def update(
+        self,
+        *,
+        labels: Mapping[str, str] | None = None,
+        ttl: timedelta | None = None,
+        expected_revision: int = 0,
+    ) -> SessionResource:
+        """Set labels, of which one with an empty value is removed, or how long the session may go without a turn."""
+        request = UpdateSessionRequest(
+            name=self.name, expected_revision=expected_revision, labels=labels or {}, ttl=duration_of(ttl)
+        )
+        return (await self._calls.unary(self._service.UpdateSession, request)).session
+
+    async def label(self, labels: Mapping[str, str]) -> SessionResource:
+        """Set labels; one with an empty value is removed, others stay."""
+        return await self.update(labels=labels)
+
+    async def retire(self, tab: Disposition | None = None) -> SessionResource:
+        """End the session for good, its open turn first; a retired one is given as it is.
+
+        `tab` is what becomes of its tab: by default one that the session opened or got from the pool goes there, and
+        any other stays. One that is pinned or held always stays.
+        """
+        request = RetireSessionRequest(name=self.name, tab_disposition=DISPOSITIONS[tab])
+        return (await self._calls.unary(self._service.RetireSession, request)).session
 
 
 async def start_session(

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -73,6 +73,21 @@ class Calls:
                 refusal = failure
             await self._sleep(wait)
         raise AssertionError("pauses() has no end")
+
+    async def upload(
+        self,
+        method: grpc.aio.StreamUnaryMultiCallable[Request, Reply],
+        requests: AsyncIterator[Request],
+        kind: Request,
+        *,
+        timeout: timedelta | None = None,
+    ) -> Reply:
+        """Reply to a stream of requests, all of the class of `kind`; made once. Raises `TabmuxError`."""
+        allowed = timeout or self._timeout or rule_of(kind).deadline(kind)
+        try:
+            return await method(requests, timeout=allowed.total_seconds() if allowed else None, metadata=self.metadata)
+        except grpc.aio.AioRpcError as error:
+            raise error_of_call(error) from error
 
     def stream(
         self,

@@ -5,22 +5,25 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from tabmux import ai, tabs
+from tabmux import ai, imports, sessions, tabs
 from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
 from tabmux.durations import duration_of
 from tabmux.errors import TabmuxError
+from tabmux.imports import Source
 from tabmux.mirror import Mirror, mirrored
 from tabmux.names import browser_name, checked_session_id, new_request_id, session_name
 from tabmux.places import Place, find_authorization, find_place
 from tabmux.tabs import MILESTONES, Milestone, Tab
 from tabmux.v1.event_pb2 import EventKind, WatchProgress, WatchSnapshot, WatchStart
 from tabmux.v1.prompt_pb2 import Prompt
+from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.tab_pb2 import Tab as TabResource
 from tabmux.v1.tab_service_pb2 import (
     CreateTabRequest,
@@ -30,7 +33,7 @@ from tabmux.v1.tab_service_pb2 import (
     WatchTabsResponse,
 )
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
-from tabmux.v1.web_ai_service_pb2 import WatchSessionsRequest, WatchSessionsResponse
+from tabmux.v1.web_ai_service_pb2 import ImportSessionsResponse, WatchSessionsRequest, WatchSessionsResponse
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmux.versions import CompatibilityWarning, client_version, versions_fit
 from tabmux.view import Change
@@ -162,6 +165,60 @@ class Client:
     def session(self, name: str) -> Session:
         """Handle of a conversation that exists, by its name or id; asks nobody whether it does."""
         return Session(self._ai, self._calls, session_name(name))
+
+    def sessions(
+        self,
+        *,
+        providers: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        retired: bool = False,
+    ) -> AsyncGenerator[SessionResource, None]:
+        """Sessions that match, oldest first, over all pages; retired ones only if asked for."""
+        return sessions.list_sessions(self._ai, self._calls, providers=providers, labels=labels, retired=retired)
+
+    def prune_sessions(self, older_than: timedelta, *, dry_run: bool = False) -> AsyncGenerator[SessionResource, None]:
+        """Retire the caller's own sessions that have no open turn and were not active for so long, and yield each.
+
+        With `dry_run` only those are given that would be retired.
+        """
+        return sessions.prune_sessions(
+            self._ai,
+            self._calls,
+            owner=self.info.principal,
+            unused_since=sessions.unused_since(older_than),
+            dry_run=dry_run,
+        )
+
+    async def import_sessions(
+        self,
+        source: Source,
+        file: Path | None = None,
+        *,
+        browser: str = "",
+        ttl: timedelta | None = None,
+        dry_run: bool = False,
+        environment: Mapping[str, str] = os.environ,
+    ) -> ImportSessionsResponse:
+        """Import the conversations that another tool keeps in this file, or where it does by default.
+
+        Safe to repeat: what was imported stays as it is. A default file that is not there is an empty import. Raises
+        `OSError` for a file that cannot be read.
+        """
+        try:
+            content = await imports.read_whole(file or imports.default_file(source, environment))
+        except FileNotFoundError:
+            if file is not None:
+                raise
+            return ImportSessionsResponse()
+        return await imports.import_file(
+            self._ai,
+            self._calls,
+            content,
+            source=source,
+            browser=browser_name(browser),
+            ttl=ttl,
+            dry_run=dry_run,
+        )
 
     def answer(self, turn: str) -> Answer:
         """Answer of a turn that was sent before, by the turn's name: picks it up again."""

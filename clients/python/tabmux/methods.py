@@ -129,6 +129,7 @@ METHODS: Mapping[str, MethodRule] = MappingProxyType(
         "UpdateSession": MethodRule(_seconds(10), _always),
         "RetireSession": MethodRule(_seconds(10), _always),
         "RecoverSession": MethodRule(_seconds(45), _always),
+        "ImportSessions": MethodRule(_seconds(300), _never),  # its request is a stream
         "UploadArtifact": MethodRule(_seconds(60), _never),
         "SendPrompt": MethodRule(_seconds(10), _with_request_id),
         "WaitTurn": MethodRule(_asked_time("max_wait_duration", default=30, most=600, margin=5), _always),

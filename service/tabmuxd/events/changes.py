@@ -104,18 +104,26 @@ class Changes:
             expire_time=expire_time,
         )
 
+    def import_of(self, source: str, import_id: str) -> str:
+        """Name of the session that a record of another tool became; empty if it was not imported."""
+        return self._transaction.import_of(source, import_id)
+
+    def remember_import(self, source: str, import_id: str, session: str) -> None:
+        """Keep, longer than the session, that this record became it."""
+        self._transaction.remember_import(source, import_id, session)
+
     def record(self, resource: R, cause: ChangeCause = ChangeCause.NONE) -> R:
         """Write `resource` and its event under the next revision; returns it as written.
 
-        The event is CREATED if there was none of this name, ENDED if it has ended now, else UPDATED. Raises
+        The event is ENDED if it has ended now, else CREATED if there was none of this name, else UPDATED. Raises
         ValueError if it had ended before: no later event may name it.
         """
         before = self._find(type(resource), resource.name)
         if before is not None and _ended(before):
             raise ValueError(f"{resource.name} has ended and cannot change any more")
         written = replace(resource, revision=self._transaction.head + 1, update_time=self.now)
-        changed = EventKind.ENDED if _ended(written) else EventKind.UPDATED
-        kind = EventKind.CREATED if before is None else changed
+        begun = EventKind.CREATED if before is None else EventKind.UPDATED
+        kind = EventKind.ENDED if _ended(written) else begun
         place = self._place(written, before)
         self._transaction.append(entry_of(Event(written.revision, kind, cause, self.now, written), place))
         if before is None:

@@ -173,6 +173,10 @@ class Log:
         """As `list_browsers`, of the turns of one session, without their prompts and answers."""
         return await self._store.read(lambda reader: lists.turn_page(reader, session, after=after, count=count))
 
+    async def imported_ids(self, source: str) -> frozenset[str]:
+        """Ids of all records of another tool that became sessions, whatever became of these."""
+        return await self._store.read(lambda reader: reader.imported_ids(source))
+
     def recent(self, after: int, *, count: int, size_bytes: int) -> Sequence[Entry] | None:
         """As `entries`, where they are in memory; else None."""
         return self._tail.after(after, count=count, size_bytes=size_bytes)

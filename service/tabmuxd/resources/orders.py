@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease, LeaseTerms
-from tabmuxd.resources.session import Return, Session
+from tabmuxd.resources.session import Return, Session, SessionState
 from tabmuxd.resources.tab import (
     DialogPolicy,
     LoadMilestone,
@@ -193,11 +193,34 @@ class RecoveredSession:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions a list holds; an empty field means all, of states all but RETIRED."""
+
+    states: frozenset[SessionState] = frozenset()
+    providers: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpdate:
+    """`UpdateSession`; None and empty leave a field as it is, a label with an empty value is removed."""
+
+    name: str
+    expected_revision: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    ttl: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PromptOrder:
-    """`SendPrompt`; `text` is the rendered prompt, `answer_timeout` None for the provider's default."""
+    """`SendPrompt`; `text` is the rendered prompt, `answer_timeout` None for the provider's default.
+
+    `release_tab` is whether the session gives its tab back once the turn has succeeded.
+    """
 
     session: str
     text: str
     request_id: str
     payload_sha256: str
     answer_timeout: timedelta | None = None
+    release_tab: bool = False

@@ -45,6 +45,15 @@ class Return(IntEnum):
     NEW_TAB = 4
 
 
+class TabDisposition(IntEnum):
+    """What becomes of a session's tab; numbers as in `tabmux.v1.RetireSessionRequest.TabDisposition`."""
+
+    UNSPECIFIED = 0
+    POOL = 1
+    CLOSE = 2
+    KEEP = 3
+
+
 class TurnState(IntEnum):
     """Where a turn is in its life; numbers as in `tabmux.v1.Turn.State`."""
 

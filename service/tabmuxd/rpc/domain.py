@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -12,6 +12,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.events.watch import WatchStart, watch
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.event import Progress
+from tabmuxd.resources.imports import ImportOrder, ImportReport
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import (
     AdoptOrder,
@@ -22,14 +23,16 @@ from tabmuxd.resources.orders import (
     PromptOrder,
     RecoveredSession,
     RecoveredTab,
+    SessionFilter,
     SessionOrder,
+    SessionUpdate,
     TabFilter,
     TabOrder,
     TabsOrder,
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
-from tabmuxd.resources.session import Session, Turn
+from tabmuxd.resources.session import Session, TabDisposition, Turn
 from tabmuxd.resources.tab import Navigation, Tab
 
 
@@ -147,15 +150,53 @@ class Tabs(Protocol):
         ...
 
 
+class Sessions(Protocol):
+    """Sessions as a whole."""
+
+    async def get(self, name: str) -> Session:
+        """A session; raises SESSION_NOT_FOUND."""
+        ...
+
+    async def list(self, wanted: SessionFilter, *, after: int, count: int) -> Sequence[tuple[int, Session]]:
+        """At most `count` sessions with their revisions of creation, oldest first, from behind `after`."""
+        ...
+
+    async def list_turns(self, session: str, *, after: int, count: int) -> Sequence[tuple[int, Turn]]:
+        """As `list`, the turns of a session without their answers; raises SESSION_NOT_FOUND."""
+        ...
+
+    async def update(self, caller: Principal, update: SessionUpdate) -> Session:
+        """Set fields."""
+        ...
+
+    async def retire(self, caller: Principal, name: str, disposition: TabDisposition) -> Session:
+        """End a session for good."""
+        ...
+
+
+class Imports(Protocol):
+    """Conversations of other tools."""
+
+    async def run(self, caller: Principal, order: ImportOrder, chunks: AsyncIterator[bytes]) -> ImportReport:
+        """Import a file that comes in chunks."""
+        ...
+
+
 class WebAi(Protocol):
     """Sessions and turns."""
 
-    async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
-        """A session, and whether this call made it."""
+    @property
+    def imports(self) -> Imports:
+        """What imports sessions."""
         ...
 
-    async def get_session(self, name: str) -> Session:
-        """A session; raises SESSION_NOT_FOUND."""
+    @property
+    def sessions(self) -> Sessions:
+        """Its sessions as a whole."""
+        ...
+
+    async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
+        """A session, and whether this call made it."""
         ...
 
     async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
@@ -69,6 +69,16 @@ class Drain:
             if scope.expired():
                 raise draining() from None
             raise
+
+    async def each_unless_begun(self, parts: AsyncIterator[Result]) -> AsyncGenerator[Result, None]:
+        """The parts of a request, as they come; raises DRAINING where the next one does not before draining begins."""
+        while True:
+            async with self.ended_by_drain():
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    return
+            yield part
 
     async def unless_begun(self, work: Coroutine[None, None, Result]) -> Result | None:
         """What `work` gives, or None once draining begins; `work` is cancelled then."""

@@ -1,4 +1,4 @@
-"""One page of `ListTabs`, of `ListBrowsers` and of `ListLeases`."""
+"""One page of each list."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from tabmux.v1 import tab_service_pb2 as pb
+from tabmux.v1 import web_ai_service_pb2 as ai_pb
 
 from tabmuxd.resources.browser import Browser, TabCounts
-from tabmuxd.resources.orders import TabFilter
+from tabmuxd.resources.orders import SessionFilter, TabFilter
 from tabmuxd.resources.tab import TabOrigin
-from tabmuxd.rpc.domain import Leases, Tabs
+from tabmuxd.rpc.domain import Leases, Sessions, Tabs
 from tabmuxd.rpc.pages import MAX_REVISION, Page, fitting, not_ours
-from tabmuxd.wire import browser_message, foreign_tab_message, lease_message, progress_message, tab_message
+from tabmuxd.wire import (
+    browser_message,
+    foreign_tab_message,
+    lease_message,
+    progress_message,
+    session_message,
+    tab_message,
+    turn_message,
+)
 
 _ONLY_FOREIGN: Final = frozenset({TabOrigin.FOREIGN})
 _FOREIGN_KEY_LENGTH: Final = (
@@ -54,9 +63,36 @@ async def leases_page(leases: Leases, tab: str, page: Page) -> pb.ListLeasesResp
     taken = fitting((lease_message(lease) for _, lease in listed), page.size)
     return pb.ListLeasesResponse(
         leases=taken,
-        next_page_token=page.token_behind(str(listed[len(taken) - 1][0])) if len(taken) < len(listed) else "",
+        next_page_token=_token(page, listed, len(taken)),
         progress=progress_message(page.place.progress),
     )
+
+
+async def sessions_page(sessions: Sessions, wanted: SessionFilter, page: Page) -> ai_pb.ListSessionsResponse:
+    """Sessions that match, oldest first."""
+    listed = await sessions.list(wanted, after=_revision(page.place.key), count=page.size + 1)
+    taken = fitting((session_message(session) for _, session in listed), page.size)
+    return ai_pb.ListSessionsResponse(
+        sessions=taken,
+        next_page_token=_token(page, listed, len(taken)),
+        progress=progress_message(page.place.progress),
+    )
+
+
+async def turns_page(sessions: Sessions, session: str, page: Page) -> ai_pb.ListTurnsResponse:
+    """Turns of one session, oldest first."""
+    listed = await sessions.list_turns(session, after=_revision(page.place.key), count=page.size + 1)
+    taken = fitting((turn_message(turn, with_answer=False) for _, turn in listed), page.size)
+    return ai_pb.ListTurnsResponse(
+        turns=taken,
+        next_page_token=_token(page, listed, len(taken)),
+        progress=progress_message(page.place.progress),
+    )
+
+
+def _token(page: Page, listed: Sequence[tuple[int, object]], taken: int) -> str:
+    """Token of the page behind the first `taken` of what was listed; empty where that is all."""
+    return page.token_behind(str(listed[taken - 1][0])) if taken < len(listed) else ""
 
 
 def _add_foreign(

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from tabmux.v1 import tab_service_pb2 as pb
+from tabmux.v1 import web_ai_service_pb2 as ai_pb
 
 from tabmuxd.resources.errors import Refused, invalid_field
 from tabmuxd.resources.event import Progress
@@ -27,7 +28,13 @@ MAX_REVISION: Final = 2**63 - 1
 Entry = TypeVar("Entry", bound=Message)
 
 
-PagedRequest: TypeAlias = pb.ListBrowsersRequest | pb.ListLeasesRequest | pb.ListTabsRequest
+PagedRequest: TypeAlias = (
+    pb.ListBrowsersRequest
+    | pb.ListLeasesRequest
+    | pb.ListTabsRequest
+    | ai_pb.ListSessionsRequest
+    | ai_pb.ListTurnsRequest
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ METHOD_SCOPES: Final[Mapping[str, frozenset[Scope]]] = {
     "/tabmux.v1.WebAiService/UpdateSession": _AI,
     "/tabmux.v1.WebAiService/RecoverSession": _AI,
     "/tabmux.v1.WebAiService/RetireSession": _AI,
+    "/tabmux.v1.WebAiService/ImportSessions": _ADMIN,
     "/tabmux.v1.WebAiService/UploadArtifact": _DRIVE | _AI,
     "/tabmux.v1.WebAiService/SendPrompt": _AI,
     "/tabmux.v1.WebAiService/GetTurn": _READ,

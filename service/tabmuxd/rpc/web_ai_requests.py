@@ -14,13 +14,11 @@ from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_request_key, is_session_id
 from tabmuxd.resources.orders import PromptOrder, SessionOrder, TabPolicy
 from tabmuxd.rpc import fields
+from tabmuxd.rpc.session_requests import DEFAULT_TTL, ttl
 from tabmuxd.rpc.tab_requests import payload_sha256
 
 MAX_PROMPT_BYTES: Final = 1024 * 1024
 MAX_ATTACHMENTS: Final = 10
-_DEFAULT_TTL: Final = timedelta(days=30)
-_LEAST_TTL: Final = timedelta(minutes=1)
-_MOST_TTL: Final = timedelta(days=365)
 _LEAST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
 _MOST_ANSWER_TIMEOUT: Final = timedelta(hours=4)
 _DEFAULT_WAIT: Final = timedelta(seconds=30)
@@ -62,11 +60,7 @@ def session_order(request: pb.CreateSessionRequest) -> SessionOrder:
         session_id=request.session_id,
         conversation_uri=fields.uri("conversation_uri", request.conversation_uri),
         labels=fields.new_labels("labels", request.labels),
-        ttl=(
-            fields.clamped("ttl", request.ttl, least=_LEAST_TTL, most=_MOST_TTL)
-            if request.HasField("ttl")
-            else _DEFAULT_TTL
-        ),
+        ttl=ttl(request.ttl) if request.HasField("ttl") else DEFAULT_TTL,
         group=group or request.provider,
         activate=request.new_tab.activate,
     )
@@ -108,14 +102,13 @@ def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
         raise NotBuilt("SendPromptRequest.attachments")
     if request.model:
         raise NotBuilt("SendPromptRequest.model")
-    if request.release_tab:
-        raise NotBuilt("SendPromptRequest.release_tab")
     return PromptOrder(
         session=session,
         text=request.prompt.text,
         request_id=request.request_id,
         payload_sha256=payload_sha256(request),
         answer_timeout=answer_timeout,
+        release_tab=request.release_tab,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from tabmux.v1 import web_ai_service_pb2 as pb
@@ -11,10 +11,13 @@ from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
+from tabmuxd.rpc.listing import sessions_page, turns_page
+from tabmuxd.rpc.pages import page_of
+from tabmuxd.rpc.session_requests import import_chunks, import_order, retired_session, session_filter, session_update
 from tabmuxd.rpc.watch_requests import sessions_watch
 from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, session_order, turn_wait
-from tabmuxd.wire import session_message, turn_message
+from tabmuxd.wire import import_message, session_message, turn_message
 
 
 class WebAiService:
@@ -36,7 +39,7 @@ class WebAiService:
 
     async def GetSession(self, request: pb.GetSessionRequest, caller: Principal) -> pb.GetSessionResponse:
         """Get a session."""
-        session = await self._web_ai.get_session(fields.session_name("name", request.name))
+        session = await self._web_ai.sessions.get(fields.session_name("name", request.name))
         return pb.GetSessionResponse(session=session_message(session))
 
     async def RecoverSession(self, request: pb.RecoverSessionRequest, caller: Principal) -> pb.RecoverSessionResponse:
@@ -48,6 +51,31 @@ class WebAiService:
             previous_tab=recovered.previous_tab,
         )
 
+    async def ListSessions(self, request: pb.ListSessionsRequest, caller: Principal) -> pb.ListSessionsResponse:
+        """List sessions, oldest first."""
+        wanted = session_filter(request)
+        return await sessions_page(self._web_ai.sessions, wanted, page_of(request, self._events.progress))
+
+    async def UpdateSession(self, request: pb.UpdateSessionRequest, caller: Principal) -> pb.UpdateSessionResponse:
+        """Set labels or `ttl`."""
+        session = await self._web_ai.sessions.update(caller, session_update(request))
+        return pb.UpdateSessionResponse(session=session_message(session))
+
+    async def RetireSession(self, request: pb.RetireSessionRequest, caller: Principal) -> pb.RetireSessionResponse:
+        """End a session for good."""
+        name, disposition = retired_session(request)
+        session = await self._web_ai.sessions.retire(caller, name, disposition)
+        return pb.RetireSessionResponse(session=session_message(session))
+
+    async def ImportSessions(
+        self, requests: AsyncIterator[pb.ImportSessionsRequest], caller: Principal
+    ) -> pb.ImportSessionsResponse:
+        """Import conversations from the file of another tool, which comes in chunks."""
+        async with aclosing(self._drain.each_unless_begun(requests)) as parts:
+            order = await import_order(parts)
+            async with aclosing(import_chunks(parts)) as chunks:
+                return import_message(await self._web_ai.imports.run(caller, order, chunks))
+
     async def SendPrompt(self, request: pb.SendPromptRequest, caller: Principal) -> pb.SendPromptResponse:
         """Record a turn and return at once."""
         turn = await self._web_ai.send_prompt(caller, prompt_order(request))
@@ -57,6 +85,11 @@ class WebAiService:
         """Get a turn, with its answer."""
         turn = await self._web_ai.get_turn(fields.turn_name("name", request.name))
         return pb.GetTurnResponse(turn=turn_message(turn, with_answer=True))
+
+    async def ListTurns(self, request: pb.ListTurnsRequest, caller: Principal) -> pb.ListTurnsResponse:
+        """List the turns of a session, oldest first, without their answers."""
+        session = fields.session_name("parent", request.parent)
+        return await turns_page(self._web_ai.sessions, session, page_of(request, self._events.progress))
 
     async def WaitTurn(self, request: pb.WaitTurnRequest, caller: Principal) -> pb.WaitTurnResponse:
         """Wait for a turn to end or to change; when draining begins, answer with it as it is."""

@@ -67,6 +67,18 @@ class RequestModel(peewee.Model):
         primary_key = peewee.CompositeKey("principal", "method", "request_id")
 
 
+class ImportModel(peewee.Model):
+    """One record of another tool that became a session, which may be gone by now."""
+
+    source = peewee.TextField()
+    import_id = peewee.TextField()
+    session = peewee.TextField()
+
+    class Meta:  # noqa: D106 - peewee's options
+        table_name = "imports"
+        primary_key = peewee.CompositeKey("source", "import_id")
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Generic[R]):
     """The table of one kind of resource.
@@ -161,5 +173,6 @@ MODELS: tuple[type[peewee.Model], ...] = (
     HistoryModel,
     EventModel,
     RequestModel,
+    ImportModel,
     *(table.model for table in TABLES),
 )

@@ -21,6 +21,7 @@ from tabmuxd.store.models import (
     TURNS,
     EventModel,
     HistoryModel,
+    ImportModel,
     RequestModel,
     Table,
 )
@@ -177,6 +178,14 @@ FIND_REQUEST = compiled(
     )
 )
 REMEMBER_REQUEST = compiled(RequestModel.insert(_given(RequestModel)).on_conflict("REPLACE"))
+
+IMPORTED_IDS = compiled(ImportModel.select(ImportModel.import_id).where(ImportModel.source == Parameter("source")))
+FIND_IMPORT = compiled(
+    ImportModel.select(ImportModel.session).where(
+        (ImportModel.source == Parameter("source")) & (ImportModel.import_id == Parameter("import_id"))
+    )
+)
+REMEMBER_IMPORT = compiled(ImportModel.insert(_given(ImportModel)))
 
 DELETE_EVENTS = compiled(EventModel.delete().where(EventModel.revision <= Parameter("last")))
 FIRST_YOUNG_EVENT = compiled(

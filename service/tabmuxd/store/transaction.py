@@ -118,6 +118,15 @@ class Reader:
         ).fetchone()
         return None if row is None else Request(*row)
 
+    def imported_ids(self, source: str) -> frozenset[str]:
+        """Ids of all records of another tool that were imported."""
+        return frozenset(import_id for (import_id,) in self._run(statements.IMPORTED_IDS, source=source))
+
+    def import_of(self, source: str, import_id: str) -> str:
+        """Name of the session that this record of another tool became; empty if it was not imported."""
+        row = self._run(statements.FIND_IMPORT, source=source, import_id=import_id).fetchone()
+        return "" if row is None else row[0]
+
     def entries(self, *, after: int, last: int, count: int, size_bytes: int) -> list[Entry]:
         """Events after `after` up to `last`, oldest first, at most `count` and `size_bytes`, but at least one."""
         entries: list[Entry] = []
@@ -249,6 +258,10 @@ class Transaction(Reader):
             resource=resource,
             expire_time=microseconds(expire_time),
         )
+
+    def remember_import(self, source: str, import_id: str, session: str) -> None:
+        """Keep for good that this record became that session; it must not be known yet."""
+        self._change(statements.REMEMBER_IMPORT, source=source, import_id=import_id, session=session)
 
     def delete_events(self, last: int, *, recorded_before: datetime) -> int:
         """Delete events up to revision `last`, but none that follows one recorded later; returns how many."""

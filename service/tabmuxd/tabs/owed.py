@@ -85,6 +85,12 @@ class OwedCloses:
             if tab.browser_name == host.name and tab.close_owed is not CloseCause.NONE:
                 self._begin(owed_rules.owed_for(tab, tab.close_owed, self._clock()), failures=0)
 
+    def settle(self, cause: CloseCause) -> None:
+        """Try at once those closes that are owed for this cause, and that are not tried yet."""
+        for tab in tuple(self._log.live.tabs.values()):
+            if tab.close_owed is cause and tab.browser_name in self._hosts:
+                self._begin(owed_rules.owed_for(tab, cause, self._clock()), failures=0)
+
     def knows(self, tab: str) -> bool:
         """Whether a close is owed for this tab, or was given up."""
         return tab in self._owed or tab in self._given_up

@@ -12,10 +12,10 @@ from typing import Final
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.browser import Browser, TabCounts
+from tabmuxd.resources.browser import Browser, BrowserLimits, TabCounts
 from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.names import RandomBytes
+from tabmuxd.resources.names import RandomBytes, browser_of
 from tabmuxd.resources.orders import (
     AdoptOrder,
     ClosedTab,
@@ -340,6 +340,15 @@ class Tabs:
     def if_free(self, tab: str) -> contextlib.AbstractAsyncContextManager[bool]:
         """Hold the tab in its line if no call is at work on it; gives whether it is held."""
         return self._lines.if_free(tab)
+
+    def limits_for(self, tab: str) -> BrowserLimits | None:
+        """The limits of the browser that the tab of this name is in; None where that is not configured."""
+        browser = browser_of(tab)
+        return self._hosts.named(browser).options.limits if browser in self._hosts else None
+
+    def settle_owed(self) -> None:
+        """Begin to close the tabs that sessions gave up and that nobody is closing yet."""
+        self._owed.settle(CloseCause.SESSION)
 
     async def wait_for_page(self, tab: str, *, timeout: float) -> Page:
         """The live page behind a tab, for an open turn: also one that is brought back; as `BrowserHost.page`."""

@@ -27,6 +27,9 @@ from tabmuxd.resources.session import (
 )
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
+from tabmuxd.webai import parting
+from tabmuxd.webai.owning import active
+from tabmuxd.webai.parting import Parting
 
 _LEASE_MARGIN: Final = timedelta(minutes=1)
 
@@ -97,21 +100,6 @@ def bind_idle(changes: Changes, name: str, tab: Tab) -> Tab:
     if session.tab != tab.name:
         changes.record(replace(session, tab=tab.name, tab_source=TabSource.OPENED), ChangeCause.RECOVERY)
     return replace(tab, session=name, last_active_time=changes.now)
-
-
-def active(session: Session | None, name: str) -> Session:
-    """The session, if it takes turns; SESSION_NOT_FOUND, SESSION_RETIRED."""
-    if session is None:
-        raise refuse(Reason.SESSION_NOT_FOUND, f"No session {name} is known; nothing was done.", session=name)
-    if session.ended:
-        raise refuse(
-            Reason.SESSION_RETIRED,
-            f"{session.name} is retired for good. Start another, with conversation_uri to go on.",
-            session=session.name,
-            retire_time=session.retire_time.isoformat() if session.retire_time else "",
-            retire_cause=session.retire_cause.name,
-        )
-    return session
 
 
 def in_progress(session: Session) -> Refused:
@@ -201,8 +189,17 @@ def note_conversation(changes: Changes, name: str, uri: str, title: str) -> None
         changes.record(after, ChangeCause.PAGE)
 
 
-def end(changes: Changes, name: str, ending: Ending, cause: ChangeCause = ChangeCause.NONE) -> Turn:
-    """Record the end of a turn, of its lease and of the session's open turn; a turn that ended stays as it is."""
+def end(
+    changes: Changes,
+    name: str,
+    ending: Ending,
+    cause: ChangeCause = ChangeCause.NONE,
+    how: Parting | None = None,
+) -> Turn:
+    """Record the end of a turn, of its lease and of the session's open turn; a turn that ended stays as it is.
+
+    With `how`, a success of a turn that was to release the session's tab parks the session.
+    """
     turn = changes.turn(name)
     if turn is None:
         raise unknown_turn(name)
@@ -211,8 +208,13 @@ def end(changes: Changes, name: str, ending: Ending, cause: ChangeCause = Change
     ended = changes.record(_ended(turn, ending, changes.now), cause)
     session = changes.session(session_of(name))
     if session is not None and not session.ended:
-        changes.record(_idle(session, changes.now), cause)
-        _free(changes, session, cause)
+        idle = _idle(session, changes.now)
+        if how is not None and turn.release_tab and ended.state is TurnState.SUCCEEDED:
+            changes.record(replace(idle, tab="", tab_source=TabSource.NONE, state=SessionState.ACTIVE), cause)
+            parting.give_up(changes, session, how, cause)
+        else:
+            changes.record(idle, cause)
+            _free(changes, session, cause)
     return ended
 
 

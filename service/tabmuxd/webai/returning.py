@@ -18,7 +18,7 @@ from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import records, whereabouts
+from tabmuxd.webai import owning, records, whereabouts
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import TabLost
 
@@ -74,7 +74,7 @@ class Returning:
         raise whereabouts.given_up(await self._session(name), _ROUNDS)
 
     async def _session(self, name: str) -> Session:
-        return records.active(self._log.live.sessions.get(name) or await self._log.get_session(name), name)
+        return owning.active(self._log.live.sessions.get(name) or await self._log.get_session(name), name)
 
     async def _tab_back(self, session: Session) -> Return | None:
         """Have the session's tab with a page that answers; None if the tab has closed meanwhile.
@@ -149,7 +149,7 @@ def _is_clients(changes: Changes, tab: str) -> bool:
 
 def _may_move(changes: Changes, name: str, tab: str) -> tuple[Session, Tab]:
     """Raise what keeps the session's tab from being taken elsewhere."""
-    session = records.active(changes.session(name), name)
+    session = owning.active(changes.session(name), name)
     found = changes.tab(tab)
     if session.tab != tab or found is None or found.session != name:
         raise TabLost(tab)

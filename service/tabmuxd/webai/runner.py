@@ -19,6 +19,7 @@ from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.chat_page import PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
+from tabmuxd.webai.parting import parting
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.samples import lookup_hash
@@ -165,5 +166,11 @@ class TurnRunner:
         warnings: tuple[Warning, ...] = (),
         cause: ChangeCause = ChangeCause.NONE,
     ) -> Turn:
+        conversation = self._conversation
         ending = Ending(state, self._feed.text.decode(), completion, refused, warnings)
-        return await self._conversation.change(lambda changes: records.end(changes, self.name, ending, cause))
+        turn = conversation.around.log.live.turns.get(self.name)
+        if state is not TurnState.SUCCEEDED or turn is None or not turn.release_tab:
+            return await conversation.change(lambda changes: records.end(changes, self.name, ending, cause))
+        conversation.drop_page()
+        async with parting(conversation.around.tabs, conversation.session().tab) as how:
+            return await conversation.change(lambda changes: records.end(changes, self.name, ending, cause, how))

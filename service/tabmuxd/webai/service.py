@@ -15,7 +15,7 @@ from tabmuxd.resources.errors import Reason, Refused, invalid_field, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, new_id, session_of, turn_name
 from tabmuxd.resources.orders import PromptOrder, RecoveredSession, SessionOrder
-from tabmuxd.resources.principal import Principal, not_owner
+from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
@@ -24,11 +24,14 @@ from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
+from tabmuxd.webai.importing.service import Importing
 from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, line_of
+from tabmuxd.webai.owning import active, may_act_in, owned
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.returning import Returning
 from tabmuxd.webai.runner import TurnRunner
 from tabmuxd.webai.samples import lookup_hash
+from tabmuxd.webai.sessions import Sessions
 from tabmuxd.webai.starting import Starting
 
 _LEAST_TIMEOUT: Final = timedelta(seconds=10)
@@ -69,6 +72,8 @@ class WebAi:
         self._lines = {one.id: line_of(one, max_turn_count) for one in providers.values()}
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
+        self.imports = Importing(providers, tabs, log, random=random, clock=clock)
+        self.sessions = Sessions(tabs, log, tasks, feeds, clock, self.cancel_turn)
 
     def __repr__(self) -> str:
         """How many turns are open, and the lines of the providers."""
@@ -83,23 +88,16 @@ class WebAi:
         """Start a session, or get the caller's own of that id; tells whether this call made it."""
         return await self._starting.start(caller, order, self._provider(order.provider))
 
-    async def get_session(self, name: str) -> Session:
-        """A session; SESSION_NOT_FOUND."""
-        session = self._log.live.sessions.get(name) or await self._log.get_session(name)
-        if session is None:
-            raise _unknown_session(name)
-        return session
-
     async def recover_session(self, caller: Principal, name: str) -> RecoveredSession:
         """A session at its conversation, in a tab whose page answers, and how it came there; as `Returning.recover`."""
-        session = await self.get_session(name)
-        if not (caller.admin or caller.name == session.owner):
-            raise not_owner(session.name, session.owner)
+        session = await self.sessions.get(name)
+        if refused := may_act_in(caller, session):
+            raise refused
         return await self._returning.recover(session, self._provider(session.provider))
 
     async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
         """Record a turn and return at once; the same `request_id` always gives the same turn."""
-        session = await self.get_session(order.session)
+        session = await self.sessions.get(order.session)
         descriptor = self._provider(session.provider)
         if len(order.text) > descriptor.max_prompt_character_count:
             limit = descriptor.max_prompt_character_count
@@ -150,9 +148,8 @@ class WebAi:
     async def cancel_turn(self, caller: Principal, name: str) -> Turn:
         """Stop a turn and keep its text; a turn that has ended is given as it is."""
         turn = await self.get_turn(name)
-        session = await self.get_session(session_of(name))
-        if not (caller.admin or caller.name == session.owner):
-            raise not_owner(session.name, session.owner)
+        if refused := may_act_in(caller, await self.sessions.get(session_of(name))):
+            raise refused
         if turn.ended:
             return turn
         cancelling = self._cancelling.get(name)
@@ -243,6 +240,7 @@ class WebAi:
     def _cancelled(self, name: str) -> None:
         self._cancelling.pop(name, None)
         self._feeds.drop(name)
+        self._tabs.settle_owed()  # of a success that was recorded while it was cancelled
 
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
@@ -267,11 +265,7 @@ def lost_tab_hook(feeds: Feeds) -> ServedHook:
 
 
 def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: str, timeout: timedelta) -> Turn:
-    session = changes.session(order.session)
-    if session is None:
-        raise _unknown_session(order.session)
-    if not (caller.admin or caller.name == session.owner):
-        raise not_owner(session.name, session.owner)
+    session = owned(changes, caller, order.session)
     known = changes.turn_by_request(session.name, order.request_id)
     if known is not None:
         if known.payload_sha256 == order.payload_sha256:
@@ -282,7 +276,7 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
             request_id=order.request_id,
             resource=known.name,
         )
-    records.active(session, session.name)
+    active(session, session.name)
     if session.open_turn:
         raise records.in_progress(session)
     if refused := records.may_prompt(changes, session):
@@ -298,6 +292,7 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
             expire_time=changes.now + timeout,
             prompt=order.text,
             lookup_sha256=lookup_hash(order.text),
+            release_tab=order.release_tab,
         ),
         ChangeCause.CLIENT,
     )
@@ -311,10 +306,6 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
 def _last(found: list[AnswerPart], latest: bytes, turn: Turn) -> list[AnswerPart]:
     last = found.pop() if found else AnswerPart(len(latest), "", len(latest))
     return [*found, replace(last, turn=turn, sha256=hashlib.sha256(latest).hexdigest())]
-
-
-def _unknown_session(name: str) -> Refused:
-    return refuse(Reason.SESSION_NOT_FOUND, f"No session {name} is known; nothing was done.", session=name)
 
 
 def _unknown_provider(provider: str) -> Refused:

@@ -1,5 +1,6 @@
 """Resources as messages of the contract, and back; no I/O."""
 
+from tabmuxd.wire.imports import import_message
 from tabmuxd.wire.redaction import redact_uri, shown_failure
 from tabmuxd.wire.resources import (
     artifact_message,
@@ -26,6 +27,7 @@ __all__ = [
     "event_message",
     "failure_message",
     "foreign_tab_message",
+    "import_message",
     "lease_message",
     "navigation_message",
     "progress_message",

@@ -115,31 +115,48 @@ class ScriptedServer:
         await self.start()
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler:
-        request_class, reply_class = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        request_class = GetMessageClass(method.input_type)
 
         async def stream(request: Message, context: grpc.aio.ServicerContext) -> AsyncIterator[Message]:
-            metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
-            self.calls.append(Call(method.name, request, metadata, context.time_remaining()))
-            scripts = self._scripts.get(method.name) or []
-            if not scripts:
-                await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{method.name} is not built yet")
-            script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
-            for step in script(request) if callable(script) else script:
-                match step:
-                    case Refuse():
-                        await _refuse(context, step)
-                    case asyncio.Event():
-                        await step.wait()
-                    case _:
-                        assert isinstance(step, reply_class)
-                        yield step
+            self._note(method.name, request, context)
+            async for reply in self._answered(method, request, context):
+                yield reply
 
         async def unary(request: Message, context: grpc.aio.ServicerContext) -> Message:
             return await anext(stream(request, context))
 
+        async def upload(requests: AsyncIterator[Message], context: grpc.aio.ServicerContext) -> Message:
+            request = request_class()
+            async for request in requests:
+                self._note(method.name, request, context)
+            return await anext(self._answered(method, request, context))
+
+        if method.client_streaming:
+            return grpc.stream_unary_rpc_method_handler(upload, request_class.FromString, _to_bytes)
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(stream, request_class.FromString, _to_bytes)
         return grpc.unary_unary_rpc_method_handler(unary, request_class.FromString, _to_bytes)
+
+    async def _answered(
+        self, method: MethodDescriptor, request: Message, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[Message]:
+        scripts = self._scripts.get(method.name) or []
+        if not scripts:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{method.name} is not built yet")
+        script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
+        for step in script(request) if callable(script) else script:
+            match step:
+                case Refuse():
+                    await _refuse(context, step)
+                case asyncio.Event():
+                    await step.wait()
+                case _:
+                    assert isinstance(step, GetMessageClass(method.output_type))
+                    yield step
+
+    def _note(self, method: str, request: Message, context: grpc.aio.ServicerContext) -> None:
+        metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        self.calls.append(Call(method, request, metadata, context.time_remaining()))
 
 
 def _to_bytes(message: Message) -> bytes:

@@ -19,7 +19,7 @@ DESCRIPTORS = [
     for method in file.DESCRIPTOR.services_by_name[service].methods
 ]
 ENDLESS = {"WatchTabs", "WatchSessions", "StreamAnswer", "ReadArtifact"}
-NEVER = {"CloseTabs", "UploadArtifact", *ENDLESS}
+NEVER = {"CloseTabs", "ImportSessions", "UploadArtifact", *ENDLESS}
 BY_FIELD = {
     "CreateTab": "request_id",
     "AdoptTab": "target_id",

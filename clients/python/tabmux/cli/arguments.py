@@ -11,8 +11,8 @@ from typing import NoReturn
 from tabmux.cli.exits import MEANINGS
 from tabmux.names import checked_request_id, checked_session_id
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
-_UNIT_SECONDS: Mapping[str, float] = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
+_UNIT_SECONDS: Mapping[str, float] = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86_400}
 _SINCE = re.compile(r"(?:([^:\s]+):)?(\d+)")
 _MOST_REVISION = 2**63 - 1
 
@@ -52,7 +52,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def duration(text: str) -> timedelta:
-    """`90s`, `10m`, `1h`, `500ms`; a number without a unit is seconds."""
+    """`90s`, `10m`, `1h`, `30d`, `500ms`; a number without a unit is seconds."""
     match = _DURATION.fullmatch(text)
     if match is None or float(match[1]) <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 10m or 1h")
@@ -157,6 +157,8 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     )
     watch.add_argument("turn", nargs="?", metavar="TURN", help="name of a turn, or a session for its last turn")
     _add_since(watch)
+    sessions = commands.add_parser("sessions", help="list, label, retire and import conversations", allow_abbrev=False)
+    _add_session_commands(sessions)
 
 
 def _add_prompt(query: argparse.ArgumentParser) -> None:
@@ -193,6 +195,36 @@ def _add_prompt(query: argparse.ArgumentParser) -> None:
     )
     place.add_argument("--tab", metavar="TAB", help="this one: id, name, or a beginning of the id that is unique")
     query.set_defaults(place="new")
+
+
+def _add_session_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    listing = _leaf(commands.add_parser, "ai sessions list", "list sessions, oldest first; piped, as JSON")
+    listing.add_argument("--all", action="store_true", help="retired ones too")
+    listing.add_argument("--provider", action="append", default=[], help="of this provider; can be repeated")
+    listing.add_argument(
+        "--label", type=label, action="append", default=[], metavar="KEY=VALUE", help="with this label"
+    )
+    show = _leaf(commands.add_parser, "ai sessions show", "show a session")
+    show.add_argument("session", metavar="SESSION", help="id or name")
+    turns = _leaf(commands.add_parser, "ai sessions turns", "list the turns of a session; piped, as JSON")
+    turns.add_argument("session", metavar="SESSION", help="id or name")
+    labels = _leaf(commands.add_parser, "ai sessions label", "set labels, or how long a session may go without a turn")
+    labels.add_argument("session", metavar="SESSION", help="id or name")
+    labels.add_argument("labels", nargs="*", type=label, metavar="KEY=VALUE", help="an empty value removes the label")
+    labels.add_argument("--ttl", type=duration, metavar="TIME", help="such as 30d")
+    retire = _leaf(commands.add_parser, "ai sessions retire", "end sessions for good, their open turns first")
+    retire.add_argument("sessions", nargs="+", metavar="SESSION", help="id or name")
+    retire.add_argument("--tab", choices=("pool", "close", "keep"), help="what becomes of the tab")
+    imported = _leaf(commands.add_parser, "ai sessions import", "import the conversations of another tool")
+    imported.add_argument("file", nargs="?", metavar="FILE", help="default: where the tool keeps it")
+    imported.add_argument("--from", "--source", dest="source", choices=("agbrowse", "cli-jaw"), required=True)
+    imported.add_argument("--browser", default="", help="browser for their tabs; needed if there are several")
+    imported.add_argument("--ttl", type=duration, metavar="TIME", help="how long they may go unused (default: 30d)")
+    imported.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    prune = _leaf(commands.add_parser, "ai sessions prune", "end your sessions that were not used for long")
+    prune.add_argument("--older-than", type=duration, metavar="TIME", required=True, help="such as 14d")
+    prune.add_argument("--dry-run", action="store_true", help="only say which")
 
 
 def _add_since(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from types import MappingProxyType
 
-from tabmux.cli import ai_commands, server_commands, tab_commands
+from tabmux.cli import ai_commands, server_commands, session_commands, tab_commands
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import UnreachableError, exit_of, tell
 from tabmux.cli.output import Output
@@ -30,6 +30,13 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "ai send": ai_commands.send,
         "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
+        "ai sessions list": session_commands.list_,
+        "ai sessions show": session_commands.show,
+        "ai sessions turns": session_commands.turns,
+        "ai sessions label": session_commands.label,
+        "ai sessions retire": session_commands.retire,
+        "ai sessions import": session_commands.import_,
+        "ai sessions prune": session_commands.prune,
         "server info": server_commands.info,
     },
 )

@@ -32,7 +32,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The request and who sends it.
 
     A request field is malformed, missing or too large. A `BadRequest` says which.
-    Code: INVALID_ARGUMENT. Metadata: `field`, and `limit` where one is exceeded.
+    Code: INVALID_ARGUMENT. Metadata: `field`, `limit` where one is exceeded, and `cause` where the method names some.
     Caller: correct the request.
     """
     ERROR_REASON_TOKEN_INVALID: _ErrorReason.ValueType  # 2
@@ -411,7 +411,7 @@ ERROR_REASON_INVALID_FIELD: ErrorReason.ValueType  # 1
 """The request and who sends it.
 
 A request field is malformed, missing or too large. A `BadRequest` says which.
-Code: INVALID_ARGUMENT. Metadata: `field`, and `limit` where one is exceeded.
+Code: INVALID_ARGUMENT. Metadata: `field`, `limit` where one is exceeded, and `cause` where the method names some.
 Caller: correct the request.
 """
 ERROR_REASON_TOKEN_INVALID: ErrorReason.ValueType  # 2

@@ -706,6 +706,72 @@ class RetireSessionResponse(_message.Message):
 Global___RetireSessionResponse: _TypeAlias = RetireSessionResponse  # noqa: Y015
 
 @_typing.final
+class ImportSessionsRequest(_message.Message):
+    """Request of `ImportSessions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INFO_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    chunk: _builtins.bytes
+    """Then these, in order, each at most 256 KiB."""
+    @_builtins.property
+    def info(self) -> Global___ImportInfo:
+        """First, once."""
+
+    def __init__(
+        self,
+        *,
+        info: Global___ImportInfo | None = ...,
+        chunk: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "info", b"info", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "info", b"info", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["info", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
+
+Global___ImportSessionsRequest: _TypeAlias = ImportSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ImportSessionsResponse(_message.Message):
+    """Response of `ImportSessions`. Each record of the file is in one of the three counts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMPORTED_COUNT_FIELD_NUMBER: _builtins.int
+    UNCHANGED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    imported_count: _builtins.int
+    """Records that became a session; with `dry_run`, that would become one."""
+    unchanged_count: _builtins.int
+    """Records that were imported before. Whatever became of their sessions since, they are as they were."""
+    skipped_count: _builtins.int
+    """Records that were left out."""
+    @_builtins.property
+    def skipped(self) -> _containers.RepeatedCompositeFieldContainer[Global___SkippedRecord]:
+        """Why, for each of these, in the order of the file; at most 10,000 are told."""
+
+    def __init__(
+        self,
+        *,
+        imported_count: _builtins.int = ...,
+        unchanged_count: _builtins.int = ...,
+        skipped_count: _builtins.int = ...,
+        skipped: _abc.Iterable[Global___SkippedRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["imported_count", b"imported_count", "skipped", b"skipped", "skipped_count", b"skipped_count", "unchanged_count", b"unchanged_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportSessionsResponse: _TypeAlias = ImportSessionsResponse  # noqa: Y015
+
+@_typing.final
 class UploadArtifactRequest(_message.Message):
     """Request of `UploadArtifact`."""
 
@@ -1357,3 +1423,129 @@ class ArtifactInfo(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ArtifactInfo: _TypeAlias = ArtifactInfo  # noqa: Y015
+
+@_typing.final
+class ImportInfo(_message.Message):
+    """What is imported."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Source:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _SourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ImportInfo._Source.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        SOURCE_UNSPECIFIED: ImportInfo._Source.ValueType  # 0
+        """Not allowed."""
+        SOURCE_AGBROWSE: ImportInfo._Source.ValueType  # 1
+        """agbrowse; its file has `sessions` and a `version`."""
+        SOURCE_CLI_JAW: ImportInfo._Source.ValueType  # 2
+        """cli-jaw; its file has `sessions`, `baselines` and `notifications`."""
+
+    class Source(_Source, metaclass=_SourceEnumTypeWrapper):
+        """A tool that keeps conversations. More values will come."""
+
+    SOURCE_UNSPECIFIED: ImportInfo.Source.ValueType  # 0
+    """Not allowed."""
+    SOURCE_AGBROWSE: ImportInfo.Source.ValueType  # 1
+    """agbrowse; its file has `sessions` and a `version`."""
+    SOURCE_CLI_JAW: ImportInfo.Source.ValueType  # 2
+    """cli-jaw; its file has `sessions`, `baselines` and `notifications`."""
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    BROWSER_FIELD_NUMBER: _builtins.int
+    TTL_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    source: Global___ImportInfo.Source.ValueType
+    """Tool that wrote the file."""
+    browser: _builtins.str
+    """Browser in which the sessions get their tabs later. Format: `browsers/{browser}`. Required if the server has more
+    than one.
+    """
+    dry_run: _builtins.bool
+    """Whether only to tell what would be done."""
+    @_builtins.property
+    def ttl(self) -> _duration_pb2.Duration:
+        """`ttl` of the sessions, as in `Session`; it counts from now."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___ImportInfo.Source.ValueType = ...,
+        browser: _builtins.str = ...,
+        ttl: _duration_pb2.Duration | None = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ttl", b"ttl"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["browser", b"browser", "dry_run", b"dry_run", "source", b"source", "ttl", b"ttl"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportInfo: _TypeAlias = ImportInfo  # noqa: Y015
+
+@_typing.final
+class SkippedRecord(_message.Message):
+    """A record that was not imported."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Cause:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _CauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[SkippedRecord._Cause.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        CAUSE_UNSPECIFIED: SkippedRecord._Cause.ValueType  # 0
+        """Never sent."""
+        CAUSE_MALFORMED: SkippedRecord._Cause.ValueType  # 1
+        """It is not what the tool writes: a field is missing or of the wrong type, or its id has another form."""
+        CAUSE_UNKNOWN_PROVIDER: SkippedRecord._Cause.ValueType  # 2
+        """The server has no descriptor of its provider."""
+        CAUSE_ADDRESS_REFUSED: SkippedRecord._Cause.ValueType  # 3
+        """Its address is not one of its provider's."""
+        CAUSE_STILL_LIVE: SkippedRecord._Cause.ValueType  # 4
+        """Its answer may still be waited for. A later import takes it."""
+        CAUSE_DUPLICATE_IN_FILE: SkippedRecord._Cause.ValueType  # 5
+        """The file has another record of its id, which was changed later."""
+
+    class Cause(_Cause, metaclass=_CauseEnumTypeWrapper):
+        """Why not. More values will come."""
+
+    CAUSE_UNSPECIFIED: SkippedRecord.Cause.ValueType  # 0
+    """Never sent."""
+    CAUSE_MALFORMED: SkippedRecord.Cause.ValueType  # 1
+    """It is not what the tool writes: a field is missing or of the wrong type, or its id has another form."""
+    CAUSE_UNKNOWN_PROVIDER: SkippedRecord.Cause.ValueType  # 2
+    """The server has no descriptor of its provider."""
+    CAUSE_ADDRESS_REFUSED: SkippedRecord.Cause.ValueType  # 3
+    """Its address is not one of its provider's."""
+    CAUSE_STILL_LIVE: SkippedRecord.Cause.ValueType  # 4
+    """Its answer may still be waited for. A later import takes it."""
+    CAUSE_DUPLICATE_IN_FILE: SkippedRecord.Cause.ValueType  # 5
+    """The file has another record of its id, which was changed later."""
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    IMPORT_ID_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Position among the records of the file, from 0."""
+    import_id: _builtins.str
+    """Id the tool gave it; empty if that has not the tool's form."""
+    cause: Global___SkippedRecord.Cause.ValueType
+    """Why not."""
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        import_id: _builtins.str = ...,
+        cause: Global___SkippedRecord.Cause.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "import_id", b"import_id", "index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SkippedRecord: _TypeAlias = SkippedRecord  # noqa: Y015

@@ -86,6 +86,11 @@ class WebAiServiceStub(object):
                 request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionRequest.SerializeToString,
                 response_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionResponse.FromString,
                 _registered_method=True)
+        self.ImportSessions = channel.stream_unary(
+                '/tabmux.v1.WebAiService/ImportSessions',
+                request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsRequest.SerializeToString,
+                response_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsResponse.FromString,
+                _registered_method=True)
         self.UploadArtifact = channel.stream_unary(
                 '/tabmux.v1.WebAiService/UploadArtifact',
                 request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.UploadArtifactRequest.SerializeToString,
@@ -211,6 +216,17 @@ class WebAiServiceServicer(object):
 
     def RetireSession(self, request, context):
         """Ends a session for good. An open turn is cancelled first. Retiring a retired session succeeds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportSessions(self, request_iterator, context):
+        """Imports conversations from the file in which another tool kept them: each of its records becomes a session with its
+        turns, all ended. Opens no tab and sends nothing. A record that was imported before is left as it is, so the call is
+        safe to repeat. Needs the scope `admin`.
+        Reasons: `BROWSER_NOT_FOUND`; `INVALID_FIELD`, for `chunk` with a `cause`, and then nothing is imported: `corrupt`,
+        `wrong-source`, `unknown-version` or `too-large`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -350,6 +366,11 @@ def add_WebAiServiceServicer_to_server(servicer, server):
                     servicer.RetireSession,
                     request_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionRequest.FromString,
                     response_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionResponse.SerializeToString,
+            ),
+            'ImportSessions': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportSessions,
+                    request_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsRequest.FromString,
+                    response_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsResponse.SerializeToString,
             ),
             'UploadArtifact': grpc.stream_unary_rpc_method_handler(
                     servicer.UploadArtifact,
@@ -647,6 +668,33 @@ class WebAiService(object):
             '/tabmux.v1.WebAiService/RetireSession',
             tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionRequest.SerializeToString,
             tabmux_dot_v1_dot_web__ai__service__pb2.RetireSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSessions(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/tabmux.v1.WebAiService/ImportSessions',
+            tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsRequest.SerializeToString,
+            tabmux_dot_v1_dot_web__ai__service__pb2.ImportSessionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

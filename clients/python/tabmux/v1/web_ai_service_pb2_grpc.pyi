@@ -73,6 +73,13 @@ class WebAiServiceStub:
     """
     RetireSession: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.RetireSessionRequest, _web_ai_service_pb2.RetireSessionResponse]
     """Ends a session for good. An open turn is cancelled first. Retiring a retired session succeeds."""
+    ImportSessions: _grpc.StreamUnaryMultiCallable[_web_ai_service_pb2.ImportSessionsRequest, _web_ai_service_pb2.ImportSessionsResponse]
+    """Imports conversations from the file in which another tool kept them: each of its records becomes a session with its
+    turns, all ended. Opens no tab and sends nothing. A record that was imported before is left as it is, so the call is
+    safe to repeat. Needs the scope `admin`.
+    Reasons: `BROWSER_NOT_FOUND`; `INVALID_FIELD`, for `chunk` with a `cause`, and then nothing is imported: `corrupt`,
+    `wrong-source`, `unknown-version` or `too-large`.
+    """
     UploadArtifact: _grpc.StreamUnaryMultiCallable[_web_ai_service_pb2.UploadArtifactRequest, _web_ai_service_pb2.UploadArtifactResponse]
     """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours."""
     SendPrompt: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.SendPromptRequest, _web_ai_service_pb2.SendPromptResponse]
@@ -166,6 +173,13 @@ class WebAiServiceAsyncStub(WebAiServiceStub):
     """
     RetireSession: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.RetireSessionRequest, _web_ai_service_pb2.RetireSessionResponse]  # type: ignore[assignment]
     """Ends a session for good. An open turn is cancelled first. Retiring a retired session succeeds."""
+    ImportSessions: _aio.StreamUnaryMultiCallable[_web_ai_service_pb2.ImportSessionsRequest, _web_ai_service_pb2.ImportSessionsResponse]  # type: ignore[assignment]
+    """Imports conversations from the file in which another tool kept them: each of its records becomes a session with its
+    turns, all ended. Opens no tab and sends nothing. A record that was imported before is left as it is, so the call is
+    safe to repeat. Needs the scope `admin`.
+    Reasons: `BROWSER_NOT_FOUND`; `INVALID_FIELD`, for `chunk` with a `cause`, and then nothing is imported: `corrupt`,
+    `wrong-source`, `unknown-version` or `too-large`.
+    """
     UploadArtifact: _aio.StreamUnaryMultiCallable[_web_ai_service_pb2.UploadArtifactRequest, _web_ai_service_pb2.UploadArtifactResponse]  # type: ignore[assignment]
     """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours."""
     SendPrompt: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.SendPromptRequest, _web_ai_service_pb2.SendPromptResponse]  # type: ignore[assignment]
@@ -310,6 +324,19 @@ class WebAiServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_web_ai_service_pb2.RetireSessionResponse, _abc.Awaitable[_web_ai_service_pb2.RetireSessionResponse]]:
         """Ends a session for good. An open turn is cancelled first. Retiring a retired session succeeds."""
+
+    @_abc_1.abstractmethod
+    def ImportSessions(
+        self,
+        request_iterator: _MaybeAsyncIterator[_web_ai_service_pb2.ImportSessionsRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_web_ai_service_pb2.ImportSessionsResponse, _abc.Awaitable[_web_ai_service_pb2.ImportSessionsResponse]]:
+        """Imports conversations from the file in which another tool kept them: each of its records becomes a session with its
+        turns, all ended. Opens no tab and sends nothing. A record that was imported before is left as it is, so the call is
+        safe to repeat. Needs the scope `admin`.
+        Reasons: `BROWSER_NOT_FOUND`; `INVALID_FIELD`, for `chunk` with a `cause`, and then nothing is imported: `corrupt`,
+        `wrong-source`, `unknown-version` or `too-large`.
+        """
 
     @_abc_1.abstractmethod
     def UploadArtifact(

@@ -86,7 +86,16 @@ def up(migrator: SchemaMigrator, database: peewee.SqliteDatabase) -> None:
             table_name = "requests"
             primary_key = peewee.CompositeKey("principal", "method", "request_id")
 
-    models: list[type[peewee.Model]] = [History, Event, Request, *(_resource_model(name) for name in _TEXTS)]
+    class Import(peewee.Model):
+        source = peewee.TextField()
+        import_id = peewee.TextField()
+        session = peewee.TextField()
+
+        class Meta:
+            table_name = "imports"
+            primary_key = peewee.CompositeKey("source", "import_id")
+
+    models: list[type[peewee.Model]] = [History, Event, Request, Import, *(_resource_model(name) for name in _TEXTS)]
     with database.bind_ctx(models):
         database.create_tables(models)
 
