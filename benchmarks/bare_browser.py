@@ -72,6 +72,16 @@ class BareBrowser:
         """Values of an expression in the pages of these sessions: all are asked before any answer is read."""
         return self._run([self._evaluate(session_id, expression) for session_id in session_ids])
 
+    def call_in_turn(self, session_id: str, commands: Sequence[tuple[str, dict[str, object]]]) -> list[Message]:
+        """Results of commands to one page, each sent once the one before has its result."""
+        return self._run([self._in_turn(session_id, commands)])[0]
+
+    def _in_turn(self, session_id: str, commands: Sequence[tuple[str, dict[str, object]]]) -> Steps[list[Message]]:
+        results: list[Message] = []
+        for method, params in commands:
+            yield [self._replied(results, method, params, session_id)]
+        return results
+
     def _open(self, uri: str, *, painting: bool) -> Steps[str]:
         created: list[Message] = []
         yield [self._replied(created, "Target.createTarget", {"url": "about:blank", "background": True})]

@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 from tabmuxd.webai.providers import descriptor
-from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, PageMarks, Windows
+from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, Mark, PageMarks, Windows
 
 _TEXT = """
 id = "chat"
@@ -70,6 +70,69 @@ def test_parse() -> None:
         ),
         windows=Windows(done_quiet=1.5),
     )
+
+
+_MORE = (
+    _TEXT.replace(
+        "[page]",
+        """sign_in_hosts = ["Login.example"]
+challenge_hosts = ["check.example"]
+limit_reset = ["in (?P<hours>[0-9]+) hours"]
+
+[page]
+composer_root = "form"
+not_send = [".voice"]
+sign_in = ["#login", {selector = "[role=dialog]", text = "Log in"}]
+limit = [{selector = ".toast"}]""",
+    )
+    + """
+[policy]
+draft = "clear"
+long_text = "paste"
+"""
+)
+
+
+def test_barriers() -> None:
+    """What stands in the way is a list of selectors, with or without a text, and hosts (SUB-12, FIN-16)."""
+    told = descriptor.parse(_MORE, "chat.toml")
+
+    assert (told.marks.composer_root, told.marks.not_send) == ("form", (".voice",))
+    assert (told.draft, told.long_text) == ("clear", "paste")
+    assert told.marks.barriers() == {
+        "sign_in": (Mark("#login"), Mark("[role=dialog]", "Log in")),
+        "challenge": (),
+        "consent": (),
+        "limit": (Mark(".toast"),),
+    }
+    assert told.barrier_hosts == {"login.example": "sign_in", "check.example": "challenge"}
+    assert [pattern.pattern for pattern in told.limit_reset] == ["in (?P<hours>[0-9]+) hours"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ('["Login.example"]', '["check.example"]', "sign_in_hosts"),
+        ('["Login.example"]', '["chat.example"]', "chat.example"),
+        ('["Login.example"]', '"login.example"', "sign_in_hosts"),
+        ('draft = "clear"', 'draft = "keep"', "draft"),
+        ('draft = "clear"', "draft = true", "draft"),
+        ('draft = "clear"', 'drafts = "clear"', "drafts"),
+        ('long_text = "paste"', 'long_text = "type"', "long_text"),
+        ('{selector = ".toast"}', "5", "limit"),
+        ('{selector = ".toast"}', '{text = "x"}', "selector"),
+        ('{selector = ".toast"}', '{selector = ".toast", test = "x"}', "test"),
+        ('{selector = ".toast"}', '""', "selector"),
+        ('"in (?P<hours>[0-9]+) hours"', '"("', "limit_reset"),
+        ('not_send = [".voice"]', 'not_send = ".voice"', "not_send"),
+    ],
+)
+def test_wrong_barriers(before: str, after: str, named: str) -> None:
+    """A mark of another shape is refused with file and field."""
+    assert before in _MORE
+
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+        descriptor.parse(_MORE.replace(before, after), "mine.toml")
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,17 @@ def test_prompt_is_no_answer() -> None:
 
 
 def test_white_space() -> None:
-    """A prompt is found again though the page shows its white space in another way (SUB-06)."""
+    """A prompt is found again though the page shows its white space, or its Markdown, in another way (SUB-06)."""
     shown = replace(sample(), turns=(_user("u1", " a\n\n b\u00a0c "),))
 
     assert own_turn(shown, lookup_hash("a\tb c")) == OwnTurn("", done=False, answered=False)
     assert normalised(" a\n\n b\u00a0c ") == "a b c"
-    assert lookup_hash("a  b") == hashlib.sha256(b"a b").hexdigest()
+    assert lookup_hash("# a\n**b**") == lookup_hash("a b") == hashlib.sha256(b"ab").hexdigest()
+
+
+def test_lookup_without_letters() -> None:
+    """A prompt without letters and digits is found by its marks (SUB-07)."""
+    assert lookup_hash(" ?!\n") == lookup_hash("?!") != lookup_hash("!?")
 
 
 def test_keys() -> None:
@@ -112,6 +117,12 @@ _VALUE = {
     "failure": "",
     "turns": [],
     "frames": 1,
+    "reading": 0,
+    "barrier": "",
+    "barrier_text": "",
+    "still": 0,
+    "whole": False,
+    "focused": False,
 }
 
 
@@ -160,6 +171,8 @@ def test_half_characters() -> None:
         ("turns", [{"key": "k", "role": "system"}]),
         ("turns", [{"key": "k", "role": "user", "text": 5}]),
         ("frames", {}),
+        ("barrier", "toll"),
+        ("reading", None),
     ],
 )
 def test_another_shape(field: str, value: object) -> None:

@@ -166,6 +166,61 @@ async def test_pressed_once(log: Log) -> None:
     assert (submitted.state, submitted.prompt, submitted.baseline) == (TurnState.SUBMITTING, "", ("k1", "k2"))
 
 
+_SIGN_IN = refuse(Reason.PROVIDER_SIGN_IN_REQUIRED, "Sign in.", provider="p", tab=TAB)
+_CHALLENGE = refuse(Reason.PROVIDER_CHALLENGE_SHOWN, "Are you a person?", provider="p", tab=TAB)
+
+
+@pytest.mark.parametrize("step", [TurnState.PENDING, TurnState.SUBMITTING, TurnState.RUNNING])
+async def test_blocked(log: Log, step: TurnState) -> None:
+    """BLOCKED is one change a reason, and the turn goes on where it was (O-132, SUB-12, FIN-08)."""
+    before = await _brought_to(log, step)
+    touched = records.touched(before)
+
+    blocked = await log.change(lambda changes: records.block(changes, _TURN, _SIGN_IN))
+    again = await log.change(lambda changes: records.block(changes, _TURN, _SIGN_IN))
+    other = await log.change(lambda changes: records.block(changes, _TURN, _CHALLENGE))
+    after = await log.change(lambda changes: records.unblock(changes, _TURN))
+    still = await log.change(lambda changes: records.unblock(changes, _TURN))
+
+    assert (blocked.state, blocked.step, blocked.error, records.touched(blocked)) == (
+        TurnState.BLOCKED,
+        step,
+        _SIGN_IN.failure(),
+        touched,
+    )
+    assert (again, other.error, still) == (blocked, _CHALLENGE.failure(), after)
+    assert [other.revision - blocked.revision, after.revision - other.revision] == [1, 1]
+    assert after == replace(before, revision=after.revision, update_time=after.update_time)
+
+
+async def _brought_to(log: Log, step: TurnState) -> Turn:
+    """The turn in this state."""
+    if step is not TurnState.PENDING:
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ("k",)))
+    if step is TurnState.RUNNING:
+        await log.change(lambda changes: records.run(changes, _TURN))
+    return log.live.turns[_TURN]
+
+
+async def test_blocked_takes_no_press(log: Log) -> None:
+    """While a turn is blocked its prompt cannot be submitted (O-132, SUB-12)."""
+    await log.change(lambda changes: records.block(changes, _TURN, _SIGN_IN))
+
+    with pytest.raises(Refused):
+        await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
+
+    assert log.live.turns[_TURN].state is TurnState.BLOCKED
+
+
+async def test_lost_while_blocked(log: Log) -> None:
+    """A turn that is blocked before the press outlives the loss of its tab, as one that is PENDING (SUB-12, SUB-14)."""
+    await log.change(lambda changes: records.block(changes, _TURN, _SIGN_IN))
+
+    await log.change(_lose)
+
+    assert (log.live.turns[_TURN].state, log.live.sessions[SESSION].tab) == (TurnState.BLOCKED, "")
+
+
 async def test_ended(log: Log) -> None:
     """An end says what it ended with, frees the tab, and lets the session live on for its `ttl` (SES-12)."""
     warnings = tuple(Warning(f"w-{number}", "m") for number in range(25))

@@ -9,7 +9,8 @@ from typing import Final
 
 from tests.hostile.site import Site
 
-TomlValue = str | float | int | list[str]
+Mark = dict[str, str]
+TomlValue = str | float | int | list[str] | list[Mark]
 
 _PAGE: Final[Mapping[str, TomlValue]] = {
     "ready": 'html[data-ready="1"]',
@@ -73,5 +74,13 @@ def describe(
 
 
 def _line(name: str, value: TomlValue) -> str:
-    # JSON's strings, numbers and lists of strings are TOML's as well.
-    return f"{name} = {json.dumps(value)}"
+    return f"{name} = {_toml(value)}"
+
+
+def _toml(value: TomlValue | Mark) -> str:
+    # JSON's strings and numbers are TOML's as well.
+    if isinstance(value, dict):
+        return "{" + ", ".join(_line(key, text) for key, text in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -21,6 +21,8 @@ from urllib.parse import parse_qs, urlsplit
 from tests.hostile.script import Answer, plain
 
 PAGE: Final = Path(__file__).parent / "page"
+MODULES: Final = PAGE.parent / "node_modules"
+"""Editors that pages are built on; `scripts/editors` installs them."""
 _LONGEST_WAIT: Final = 10.0
 _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".mjs": "text/javascript"}
 
@@ -217,6 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json(self._site.conversation(conversation))
             case ["api", "turns", turn]:
                 self._send_json(self._site.follow(turn, int(query["since"])))
+            case ["modules", *names]:
+                self._send_file(MODULES.joinpath(*names))
             case ["static", *names]:
                 self._send_file(PAGE.joinpath(*names))
             case _:

@@ -146,8 +146,9 @@ class Turn:
 
     `prompt` is kept only until it need not be typed any more; `lookup_sha256` is of its normalised text, by which it is
     found again in the page; `payload_sha256` tells a repeat of one request from another request under the same id;
-    `baseline` holds the keys of the conversation's turns seen right before the press; `release_tab` is whether a
-    success gives the tab back. None of the five is shown.
+    `baseline` holds the keys of the conversation's turns seen right before the press; `pressed` says that SUBMITTING
+    was recorded, so that the prompt may have been submitted; `release_tab` is whether a success gives the tab back.
+    None of the six is shown.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Turn:
     lookup_sha256: str = ""
     baseline: tuple[str, ...] = ()
     release_tab: bool = False
+    pressed: bool = False
     answer_markdown: str = ""
     answer_size_bytes: int = 0
     stalled: bool = False
@@ -179,3 +181,12 @@ class Turn:
     def ended(self) -> bool:
         """Whether it is in a state that is never left."""
         return self.state in FINAL_TURN_STATES
+
+    @property
+    def step(self) -> TurnState:
+        """Its state; while something blocks it, the one that it goes on in."""
+        if self.state is not TurnState.BLOCKED:
+            return self.state
+        if self.submit_time is not None:
+            return TurnState.RUNNING
+        return TurnState.SUBMITTING if self.pressed else TurnState.PENDING

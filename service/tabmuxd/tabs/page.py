@@ -68,6 +68,8 @@ class Page:
         self.dialog: OpenedDialog | None = None
         self.frame_id = session.target_id
         self.end_cause = ""
+        self.worlds: dict[str, tuple[str, int]] = {}
+        """Isolated worlds by name, each with its document: kept here by those who evaluate in them."""
         self._listener = listener
         self._status = ("", 0)
         self._at_marker = False

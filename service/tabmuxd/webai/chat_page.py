@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib import resources
 from typing import Any, Final, cast
 
@@ -12,13 +13,25 @@ from tabmuxd.cdp.errors import ProtocolError
 from tabmuxd.tabs.page import Page
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.samples import Sample, sample_of
+from tabmuxd.webai.submission import pieces
 
 _WORLD: Final = "tabmux"
 _BINDING: Final = "tabmuxChanged"
-_SCRIPT: Final = resources.files("tabmuxd.webai.providers").joinpath("page.js").read_text("utf-8")
-_PIECE_CHARACTERS: Final = 16_384
+_PARTS: Final = ("composer", "barriers")
+_PIECE_TIMEOUT: Final = 15.0
 _LOOK_TIMEOUT: Final = 5.0
 _LEAST_INTERVAL: Final = 0.1
+
+
+def _script() -> str:
+    """The page script: a function of the marks and of its parts."""
+    folder = resources.files("tabmuxd.webai.providers")
+    page, *parts = (folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("page", *_PARTS))
+    told = ", ".join(f"{name}: ({part})" for name, part in zip(_PARTS, parts, strict=True))
+    return f"(marks) => ({page})(marks, {{{told}}})"
+
+
+_SCRIPT: Final = _script()
 
 
 class PageNotAnswering(Exception):
@@ -34,7 +47,6 @@ class ChatPage:
         self._descriptor = descriptor
         self._changed = asyncio.Event()
         self._last_look = 0.0
-        self._world: tuple[str, int] | None = None
         self._stop: list[Callable[[], None]] = [
             page.session.on("Runtime.bindingCalled", self._binding_called),
             page.on_change(self._changed.set),
@@ -46,16 +58,20 @@ class ChatPage:
             stop()
         self._stop.clear()
 
-    async def look(self, known: tuple[str, ...]) -> Sample:
-        """What the page shows now; turns whose key is in `known` without their text. At most 10 times a second.
+    async def look(self, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False) -> Sample:
+        """What the page shows now; turns whose key is in `known` without their text.
+
+        At most 10 times a second unless `at_once`, for a single look. `focus`: a composer that takes a prompt gets the
+        focus in the same step.
 
         Raises CdpError, or PageNotAnswering where the document changed under the look.
         """
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._last_look + _LEAST_INTERVAL - loop.time()))
+        if not at_once:
+            await asyncio.sleep(max(0.0, self._last_look + _LEAST_INTERVAL - loop.time()))
         self._changed.clear()
         self._last_look = loop.time()
-        value = await self._run(f"tabmux.sample({json.dumps(known)})")
+        value = await self._run(f"tabmux.sample({json.dumps(known)}, {json.dumps(focus)})")
         if not isinstance(value, dict):
             raise PageNotAnswering
         try:
@@ -71,27 +87,43 @@ class ChatPage:
         except TimeoutError:
             return
 
-    async def clear(self) -> None:
-        """Empty the composer, as a person would: select all, delete."""
-        if await self._run("tabmux.selectAll()"):
+    async def clear(self, reading: int) -> None:
+        """Empty the composer, as a person would: select all, delete; only if it holds what it held in that look."""
+        if await self._run(f"tabmux.selectAll({reading})"):
             for kind in ("rawKeyDown", "keyUp"):
                 key = {"type": kind, "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8}
                 await self.page.call("Input.dispatchKeyEvent", {**key, "commands": ["deleteBackward"]})
 
-    async def type(self, text: str) -> bool:
-        """Put `text` behind what the composer holds, in pieces, over this page's own session; False without focus."""
-        if not await self._run("tabmux.focus()"):
-            return False
-        for start in range(0, len(text), _PIECE_CHARACTERS):
-            await self.page.call("Input.insertText", {"text": text[start : start + _PIECE_CHARACTERS]})
-        return True
+    async def focus(self, path: str) -> str:
+        """Give the composer the focus, its caret at the end, if the page is at this path; "focused", or why not."""
+        return str(await self._run(f"tabmux.focus({json.dumps(path)})"))
 
-    async def press(self, length: int) -> str:
+    async def type(self, text: str, path: str) -> None:
+        """Put `text` where the focus is, in pieces, over this page's own session; raises CdpError.
+
+        Each piece goes to the end of the composer: some editors leave the caret elsewhere. Where that is not possible
+        any more, or the page is not at this path, the rest is not typed.
+        """
+        first, *others = pieces(text)
+        await self._insert(first)
+        for piece in others:
+            if await self.focus(path) != "focused":
+                return
+            await self._insert(piece)
+
+    async def paste(self, text: str) -> bool:
+        """Give a rich editor that has the focus the whole text to paste; whether it took it."""
+        return bool(await self._run(f"tabmux.paste({json.dumps(text)})"))
+
+    async def _insert(self, text: str) -> None:
+        await self.page.call("Input.insertText", {"text": text}, timeout=_PIECE_TIMEOUT)
+
+    async def press(self, reading: int) -> str:
         """Look once more and press send, in one step of the page; "pressed", or why nothing was pressed.
 
-        `length`, in UTF-16 units, is what the composer has to hold. Raises CdpError: then the press may have happened.
+        All has to be as in the look `reading`. Raises CdpError: then the press may have happened.
         """
-        return str(await self._run(f"tabmux.press({length})", gesture=True))
+        return str(await self._run(f"tabmux.press({reading})", gesture=True))
 
     async def press_stop(self) -> bool:
         """Press the one Stop control that is shown; False if there is none, or more than one."""
@@ -116,9 +148,11 @@ class ChatPage:
         """The world of the page script in the present document, asked for once a document."""
         document = self.page.documents.current
         loader_id = document.loader_id if document else ""
-        if self._world is None or not loader_id or self._world[0] != loader_id:
-            self._world = (loader_id, await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT))
-        return self._world[1]
+        known = self.page.worlds.get(_WORLD)
+        if known is None or not loader_id or known[0] != loader_id:
+            known = (loader_id, await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT))
+            self.page.worlds[_WORLD] = known
+        return known[1]
 
     async def _evaluate(
         self, expression: str, world: int, *, gesture: bool, guarded: bool = True
@@ -133,7 +167,7 @@ class ChatPage:
             )
         except ProtocolError as error:
             # The document was replaced, and its world with it: nothing is known of the expression.
-            self._world = None
+            self.page.worlds.pop(_WORLD, None)
             raise PageNotAnswering from error
         if "exceptionDetails" in reply:
             raise PageNotAnswering
@@ -164,4 +198,7 @@ def _marks(descriptor: Descriptor) -> dict[str, object]:
         "answer_text": marks.answer_text,
         "done_mark": marks.done_mark,
         "failure": marks.failure,
+        "composer_root": marks.composer_root,
+        "not_send": marks.not_send,
+        **{kind: [asdict(mark) for mark in found] for kind, found in marks.barriers().items()},
     }

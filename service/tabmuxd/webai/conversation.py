@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final, TypeVar
 
 from tabmuxd.cdp.errors import CdpError
@@ -14,17 +16,22 @@ from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.names import RandomBytes, session_of
 from tabmuxd.resources.session import Session, Turn, TurnState
-from tabmuxd.resources.tab import Tab
+from tabmuxd.resources.tab import LoadMilestone, Tab
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
-from tabmuxd.webai import records, submission
+from tabmuxd.webai import barriers, records, submission
+from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import TabLost
-from tabmuxd.webai.samples import OwnTurn, Sample, own_turn
+from tabmuxd.webai.samples import OwnTurn, Sample, lookup_hash, own_turn
 
 FALLBACK: Final = 2.0
 RETRY: Final = 0.5
+_CLEAR_LOOKS: Final = 2
+_RETURN_TIMEOUT: Final = 10.0
+_MANY_TURNS: Final = 1000
+_NOT_ANSWERED: Final = frozenset({TurnState.FAILED, TurnState.CANCELLED})
 # While a page is sought, nothing is typed: of a tab that was lost while it opened another one takes the place.
 _WAITABLE: Final = frozenset(
     {
@@ -114,13 +121,47 @@ class Conversation:
             raise records.turn_ended(self.name)
         return self.on(await self.around.tabs.wait_for_page(session.tab, timeout=FALLBACK))
 
-    async def look_here(self, chat: ChatPage, known: tuple[str, ...]) -> Sample:
-        """A look that is refused where the page shows anything but the session's conversation."""
-        sample = await chat.look(known)
-        submitted = self.turn().state is not TurnState.PENDING
+    async def look_here(
+        self, chat: ChatPage, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False
+    ) -> Sample:
+        """A look that is refused where the page shows anything but the session's conversation.
+
+        Raises Barred where a person has to act first, PROVIDER_LIMITED where a limit keeps the prompt out.
+        """
+        sample = await self.look_past(chat, known, at_once=at_once, focus=focus)
+        submitted = self.turn().step is not TurnState.PENDING
         if refused := submission.where(self.descriptor, sample, self.session(), chat.page.tab, submitted=submitted):
             raise refused
+        if not submitted and sample.composer != "usable" and (refused := self.limited(sample)):
+            raise refused
         return sample
+
+    async def look_past(
+        self, chat: ChatPage, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False
+    ) -> Sample:
+        """A look at whatever is shown; raises Barred where a person has to act first. Sign-in hosts are not read."""
+        tab = chat.page.tab
+        if refused := barriers.at_address(self.descriptor, chat.page.shown_uri, tab):
+            raise Barred(refused)
+        sample = await chat.look(known, at_once=at_once, focus=focus)
+        refused = barriers.at_address(self.descriptor, sample.uri, tab) or barriers.shown(self.descriptor, sample, tab)
+        if refused:
+            raise Barred(refused)
+        return sample
+
+    def is_barred(self) -> bool:
+        """Whether the page is at a host that is not read."""
+        return self.chat is not None and self.descriptor.barrier_at(self.chat.page.shown_uri) is not None
+
+    def limited(self, sample: Sample) -> Refused | None:
+        """PROVIDER_LIMITED where the page shows a limit."""
+        return barriers.limited(self.descriptor, sample, self.session().tab, self.around.clock())
+
+    async def was_left_behind(self, sample: Sample) -> bool:
+        """Whether the composer holds the prompt of an earlier turn of the session that was not answered."""
+        held = lookup_hash(sample.composer_text)
+        earlier = await self.around.log.list_turns(session_of(self.name), after=0, count=_MANY_TURNS)
+        return any(turn.lookup_sha256 == held for _, turn in earlier if turn.state in _NOT_ANSWERED)
 
     async def see(self, turn: Turn) -> tuple[Sample, OwnTurn | None]:
         """One look at the conversation, through the page that stands behind the tab now; waits while there is none."""
@@ -129,8 +170,51 @@ class Conversation:
                 chat = await self.patiently(self.present)
                 sample = await self.look_here(chat, turn.baseline)
                 return sample, own_turn(sample, turn.lookup_sha256)
+            except Barred as barred:
+                await self.blocked(barred)
             except (CdpError, PageNotAnswering):
                 await asyncio.sleep(RETRY)
+
+    async def blocked(self, barred: Barred | None = None) -> None:
+        """Record BLOCKED, unless it is recorded, wait until a person acted, and record what the turn goes on with.
+
+        Nothing is typed or pressed meanwhile. Where the way led away from the conversation, it leads back once.
+        """
+        if barred is not None:
+            await self.change(partial(records.block, name=self.name, refused=barred.refused))
+        left, clear = barred is None, 0
+        while clear < _CLEAR_LOOKS and self.session().tab:
+            try:
+                chat = await self.patiently(self.present)
+                left = left or self._is_elsewhere(chat.page.shown_uri)
+                sample = await self.look_past(chat, ())
+                clear = clear + 1 if self.descriptor.is_at(sample.uri) and sample.ready else 0
+            except Barred as other:
+                clear = 0
+                await self.change(partial(records.block, name=self.name, refused=other.refused))
+            except records.TurnEnded:
+                self.turn()  # raises where it has ended; else its tab is gone, and it goes on in another
+                break
+            except (CdpError, PageNotAnswering):
+                clear = 0
+            await asyncio.sleep(RETRY)
+        if left and self.session().tab and self.chat is not None and self._is_elsewhere(self.chat.page.shown_uri):
+            await self._return(self.chat.page)
+        self.page_since = asyncio.get_running_loop().time()
+        await self.change(partial(records.unblock, name=self.name))
+
+    def _is_elsewhere(self, uri: str) -> bool:
+        """Whether an address is not that of the session's conversation; with none, not that of a new one."""
+        shown, own = self.descriptor.conversation_of(uri), self.session().conversation_uri
+        if self.descriptor.is_at(uri) and self.descriptor.same_conversation(shown, own):
+            return False
+        return bool(own) or self.turn().step is TurnState.PENDING
+
+    async def _return(self, page: Page) -> None:
+        """Load the session's conversation again, where it is known, else a new one for a prompt that was not sent."""
+        uri = self.session().conversation_uri or self.descriptor.start_uri
+        with contextlib.suppress(Refused):
+            await page.navigate(uri, until=LoadMilestone.DOM_CONTENT_LOADED, timeout=_RETURN_TIMEOUT)
 
     async def pause(self, seconds: float) -> None:
         """Wait until the page says that something changed, or `seconds` are over."""

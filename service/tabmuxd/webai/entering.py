@@ -3,59 +3,185 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
 
-from tabmuxd.resources.errors import Refused
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.webai import submission
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation
 from tabmuxd.webai.samples import Sample, keys
 
-
-async def make_room(conversation: Conversation, chat: ChatPage, prompt: str) -> Sample:
-    """A look at the composer, ready and empty; own leftovers are cleared, others' text is refused."""
-    sample = await _composer(conversation, chat)
-    if sample.composer_text.strip():
-        if not submission.is_own_leftover(sample, prompt):
-            raise submission.occupied(conversation.descriptor, chat.page.tab)
-        await chat.clear()
-        sample = await _composer(conversation, chat)
-        if sample.composer_text.strip():
-            raise submission.occupied(conversation.descriptor, chat.page.tab)
-    return sample
+_ATTEMPTS: Final = 3
+_ARRIVAL: Final = 1.0
+_KEPT_LOOK: Final = 0.15
 
 
-async def enter(conversation: Conversation, chat: ChatPage, sample: Sample, prompt: str) -> tuple[tuple[str, ...], int]:
-    """Put the prompt into the composer; gives the baseline and the length that send has to find there."""
-    descriptor, tab = conversation.descriptor, chat.page.tab
-    if not await chat.type(prompt):
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The prompt stands in the composer as a whole. `baseline`: the turns shown before it; `reading`: the last look.
+
+    `reading` is None where the page sent by itself what was typed: then nothing is to be pressed.
+    """
+
+    baseline: tuple[str, ...]
+    reading: int | None
+
+
+class Entry:
+    """One prompt on its way into the composer of one page; what was `typed` is taken back if it is not pressed."""
+
+    def __init__(self, conversation: Conversation, chat: ChatPage, prompt: str) -> None:
+        """Nothing is done yet."""
+        self.typed = False
+        self._conversation = conversation
+        self._chat = chat
+        self._prompt = prompt
+        loop = asyncio.get_running_loop()
+        self._now = loop.time
+        self._deadline = loop.time() + conversation.descriptor.windows.composer_wait
+
+    async def enter(self) -> Entered:
+        """Make room, type, and read back until the composer holds the prompt and send can be pressed.
+
+        What did not arrive whole is cleared and typed again. Raises Refused, Barred, CdpError, PageNotAnswering.
+        """
+        sample = await self._usable()
+        before = keys(sample)
+        for attempt in range(1, _ATTEMPTS + 1):
+            sample = await self._make_room(sample)
+            sample = await self._type(sample)
+            sample = await self._read_back(sample, before, last=attempt == _ATTEMPTS)
+            if submission.sent_by_page(sample, before, self._prompt):
+                return Entered(before, None)
+            if submission.held(sample, self._prompt) == "whole":
+                return Entered(keys(sample), sample.reading)
+        raise self._not_pressed("changed")
+
+    # Looks
+
+    async def _look(self, *, at_once: bool = False) -> Sample:
+        """A look with all texts, in which an empty composer gets the focus."""
+        return await self._conversation.look_here(self._chat, (), at_once=at_once, focus=True)
+
+    async def _usable(self) -> Sample:
+        """A look at a page whose composer takes a prompt and whose turns are all there; waits up to its window."""
+        descriptor, tab = self._conversation.descriptor, self._chat.page.tab
+        sample, settling = None, submission.Settling()
+        empty = not self._conversation.session().conversation_uri
+        while sample is None or self._now() < self._deadline:
+            try:
+                sample = await self._look(at_once=sample is None)
+            except PageNotAnswering:
+                if self._now() >= self._deadline:
+                    break
+                await self._chat.changed(RETRY)
+                continue
+            settling = settling.after(sample, self._now(), empty=empty)
+            match submission.may_type(descriptor, sample, tab):
+                case None if settling.settled:
+                    return sample
+                case Refused() as refused:
+                    raise refused
+                case _:
+                    await self._chat.changed(RETRY)
+        if sample is not None and submission.may_type(descriptor, sample, tab) is None:
+            raise submission.unsettled(descriptor, tab)
         raise submission.unusable(descriptor, sample, tab)
-    deadline = asyncio.get_running_loop().time() + descriptor.windows.composer_wait
-    while True:
-        sample = await conversation.look_here(chat, keys(sample))
-        if submission.holds(sample, prompt) and sample.send_count > 0:
-            return keys(sample), submission.utf16_length(sample.composer_text)
-        if asyncio.get_running_loop().time() > deadline:
-            why = "disabled" if submission.holds(sample, prompt) else "changed"
-            raise submission.not_pressed(descriptor, tab, why)
-        await chat.changed(RETRY)
 
-
-async def _composer(conversation: Conversation, chat: ChatPage) -> Sample:
-    """A look at a page whose composer takes a prompt; waits for it up to its window."""
-    descriptor, tab = conversation.descriptor, chat.page.tab
-    deadline = asyncio.get_running_loop().time() + descriptor.windows.composer_wait
-    sample: Sample | None = None
-    while asyncio.get_running_loop().time() < deadline:
-        try:
-            sample = await conversation.look_here(chat, ())
-        except PageNotAnswering:
-            await chat.changed(RETRY)
-            continue
-        match submission.may_type(descriptor, sample, tab):
-            case None:
+    async def _make_room(self, sample: Sample) -> Sample:
+        """A look at the composer, empty; own leftovers are cleared, and others' text as the provider's policy says."""
+        descriptor, tab = self._conversation.descriptor, self._chat.page.tab
+        for _ in range(_ATTEMPTS):
+            if not sample.composer_text.strip():
                 return sample
-            case "wait":
-                await chat.changed(RETRY)
-            case Refused() as refused:
-                raise refused
-    raise submission.unusable(descriptor, sample, tab)
+            if descriptor.draft == "refuse" and not await self._is_own(sample):
+                raise submission.occupied(descriptor, tab)
+            await self._chat.clear(sample.reading)
+            sample = await self._look()
+        raise submission.occupied(descriptor, tab)
+
+    async def _is_own(self, sample: Sample) -> bool:
+        """Whether the service put there what the composer holds: for this prompt, or for one that was not sent."""
+        if submission.is_own_leftover(sample, self._prompt):
+            return True
+        return await self._conversation.was_left_behind(sample)
+
+    async def _type(self, sample: Sample) -> Sample:
+        """Type the prompt; waits for a composer that the page replaces or covers. Gives the look before."""
+        verdict = "focused" if sample.focused else await self._chat.focus(urlsplit(sample.uri).path)
+        while verdict != "focused":
+            if self._now() >= self._deadline:
+                raise self._not_pressed(verdict)
+            await self._chat.changed(RETRY)
+            sample = await self._look()
+            verdict = await self._chat.focus(urlsplit(sample.uri).path)
+        self.typed = True
+        text = submission.with_line_feeds(self._prompt)
+        long = len(submission.pieces(text)) > 1
+        if not (long and self._conversation.descriptor.long_text == "paste" and await self._chat.paste(text)):
+            await self._chat.type(text, urlsplit(sample.uri).path)
+        self._deadline = self._now() + self._conversation.descriptor.windows.composer_wait
+        return sample
+
+    async def _read_back(self, sample: Sample, before: tuple[str, ...], *, last: bool) -> Sample:
+        """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it."""
+        known, since, at_once = keys(sample), self._now(), True
+        while True:
+            sample = await self._look_after(known, before, at_once=at_once)
+            at_once = False
+            if submission.sent_by_page(sample, before, self._prompt):
+                return sample
+            now = self._now()
+            held = submission.held(sample, self._prompt)
+            if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":
+                if submission.is_kept(sample, now - since):
+                    return sample
+                await self._chat.changed(_KEPT_LOOK)
+                continue
+            if held != "whole" and now - since >= _ARRIVAL:
+                if held == "other" and self._conversation.descriptor.draft == "refuse":
+                    raise self._not_pressed("changed")
+                if not last:
+                    return sample
+            if now >= max(self._deadline, since + _ARRIVAL):
+                raise self._not_pressed(_why(sample, held))
+            await self._chat.changed(RETRY if held == "whole" else min(RETRY, _ARRIVAL))
+
+    async def _look_after(self, known: tuple[str, ...], before: tuple[str, ...], *, at_once: bool) -> Sample:
+        """A look after typing, also where the page has sent the prompt and come to a conversation by itself."""
+        try:
+            return await self._conversation.look_here(self._chat, known, at_once=at_once)
+        except Refused as refused:
+            if refused.reason is Reason.PROVIDER_CONVERSATION_CHANGED:
+                sample = await self._conversation.look_past(self._chat, known)
+                if submission.sent_by_page(sample, before, self._prompt):
+                    return sample
+            raise
+
+    def _not_pressed(self, why: str) -> Refused:
+        return submission.not_pressed(
+            self._conversation.descriptor, self._chat.page.tab, why, self._conversation.session()
+        )
+
+
+async def take_back(chat: ChatPage, is_own: Callable[[Sample], bool]) -> None:
+    """Empty the composer of what was typed and not sent, if it is that and nothing else.
+
+    Raises CdpError, PageNotAnswering.
+    """
+    sample = await chat.look((), at_once=True)
+    if sample.composer_text and is_own(sample):
+        await chat.clear(sample.reading)
+
+
+def _why(sample: Sample, held: submission.Held) -> str:
+    if held != "whole":
+        return "absent" if sample.composer == "absent" else "changed"
+    if sample.composer != "usable":
+        return sample.composer
+    if sample.stop:
+        return "busy"
+    return "ambiguous" if sample.send_count > 1 else "disabled"

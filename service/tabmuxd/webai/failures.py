@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabmuxd.resources.errors import Reason, Refused, refuse
+from tabmuxd.resources.errors import Failure, Reason, Refused, refuse
 from tabmuxd.resources.session import TurnState
 
 
@@ -37,8 +37,13 @@ def broken(turn: str, provider: str) -> Refused:
     )
 
 
-def out_of_time(turn: str, state: TurnState | None, last_refusal: Refused | None) -> Refused:
-    """What a turn fails with whose time is over in this state; one that never got a page, with why it got none."""
+def out_of_time(turn: str, state: TurnState | None, error: Failure | None, last_refusal: Refused | None) -> Refused:
+    """What a turn fails with whose time is over in this state.
+
+    One that is blocked fails with what blocks it, its `error`; one that never got a page, with why it got none.
+    """
+    if state is TurnState.BLOCKED and error is not None:
+        return Refused(Reason(error.reason), error.message, error.metadata, error.retry_delay)
     if state is TurnState.PENDING and last_refusal is not None:
         return last_refusal
     if state is TurnState.SUBMITTING:

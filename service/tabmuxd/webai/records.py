@@ -47,7 +47,7 @@ class Ending:
 
 def touched(turn: Turn) -> PageTouched:
     """Whether the prompt of a turn in this state was submitted."""
-    match turn.state:
+    match turn.step:
         case TurnState.PENDING:
             return "no"
         case TurnState.SUBMITTING:
@@ -157,7 +157,8 @@ def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ..
         raise TabLost(typed_into.name)
     if not session.prompted:
         changes.keep(replace(session, prompted=True))
-    return changes.record(replace(turn, state=TurnState.SUBMITTING, baseline=baseline, prompt=""), ChangeCause.CLIENT)
+    submitting = replace(turn, state=TurnState.SUBMITTING, pressed=True, baseline=baseline, prompt="")
+    return changes.record(submitting, ChangeCause.CLIENT)
 
 
 def _page_of(tab: Tab) -> tuple[int, int]:
@@ -177,6 +178,23 @@ def stall(changes: Changes, name: str, *, stalled: bool) -> Turn:
     """Record whether the answer is quiet for longer than is usual."""
     turn = _open(changes, name)
     return turn if turn.stalled == stalled else changes.record(replace(turn, stalled=stalled), ChangeCause.PAGE)
+
+
+def block(changes: Changes, name: str, refused: Refused) -> Turn:
+    """Record BLOCKED with what a person has to see to; nothing where that is recorded already."""
+    turn = _open(changes, name)
+    error = refused.failure()
+    if turn.state is TurnState.BLOCKED and turn.error == error:
+        return turn
+    return changes.record(replace(turn, state=TurnState.BLOCKED, error=error), ChangeCause.PAGE)
+
+
+def unblock(changes: Changes, name: str) -> Turn:
+    """Record that nothing blocks the turn any more: it goes on where it was."""
+    turn = _open(changes, name)
+    if turn.state is not TurnState.BLOCKED:
+        return turn
+    return changes.record(replace(turn, state=turn.step, error=None), ChangeCause.PAGE)
 
 
 def note_conversation(changes: Changes, name: str, uri: str, title: str) -> None:
@@ -266,7 +284,7 @@ def lose_tab(changes: Changes, tab: Tab, refused: Refused, cause: ChangeCause, t
     parked = changes.record(
         replace(session, tab="", tab_source=TabSource.NONE, state=SessionState.ACTIVE, close_count=close_count), cause
     )
-    if turn is None or turn.ended or (turn.state is TurnState.PENDING and not by_client):
+    if turn is None or turn.ended or (turn.step is TurnState.PENDING and not by_client):
         return
     changes.record(_ended(turn, Ending(TurnState.FAILED, text_of(turn.name), refused=refused), changes.now), cause)
     changes.record(_idle(parked, changes.now), cause)

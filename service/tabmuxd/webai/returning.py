@@ -118,7 +118,7 @@ class Returning:
             raise TabLost(session.name)
         page = await self._tabs.wait_for_page(session.tab, timeout=_PAGE_TIMEOUT)
         turn = self._log.live.turns.get(session.open_turn) if session.open_turn else None
-        submitted = turn is not None and turn.state is not TurnState.PENDING
+        submitted = turn is not None and turn.step is not TurnState.PENDING
         if whereabouts.is_home(descriptor, session, await self._tabs.address(page), submitted=submitted):
             return Return.NONE
         if session.open_turn:

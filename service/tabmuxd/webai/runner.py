@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -16,17 +17,20 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.webai import entering, failures, observing, records, seating, submission
 from tabmuxd.webai.answers import Feed
-from tabmuxd.webai.chat_page import PageNotAnswering
+from tabmuxd.webai.barriers import Barred
+from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
 from tabmuxd.webai.parting import parting
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
-from tabmuxd.webai.samples import lookup_hash
+from tabmuxd.webai.samples import Sample, lookup_hash
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _CLEAR_WAIT: Final = 2.0
+# Where the composer let the prompt go and the page is at work, it has several times as long to show it.
+_IN_FLIGHT: Final = 3.0
 
 
 class TurnRunner:
@@ -38,7 +42,8 @@ class TurnRunner:
         self._conversation = Conversation(turn.name, descriptor, around)
         self._place = place
         self._feed = feed
-        self._typed = False
+        # Tells what the service put into the composer and has not pressed, or not seen to be taken.
+        self._is_own: Callable[[Sample], bool] | None = None
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -54,7 +59,8 @@ class TurnRunner:
         except TimeoutError:
             await self._take_back()
             turn = conversation.around.log.live.turns.get(self.name)
-            refused = failures.out_of_time(self.name, turn.state if turn else None, conversation.last_refusal)
+            state, error = (turn.state, turn.error) if turn else (None, None)
+            refused = failures.out_of_time(self.name, state, error, conversation.last_refusal)
             await self._end(TurnState.FAILED, refused=refused)
         except Refused as refused:
             if refused.reason is Reason.PROVIDER_LIMITED:
@@ -67,9 +73,10 @@ class TurnRunner:
         """Stop the answer in the page, keep its text, and record CANCELLED; the task of `run` has ended before."""
         warnings: tuple[Warning, ...] = ()
         with contextlib.suppress(TurnEnded):
-            state = self._conversation.turn().state
-            if state in (TurnState.SUBMITTING, TurnState.RUNNING) and not await observing.stop(
-                self._conversation, self._feed
+            turn = self._conversation.turn()
+            # Behind what blocks a turn its provider may still write; nothing is pressed there.
+            if turn.step is not TurnState.PENDING and (
+                turn.state is TurnState.BLOCKED or not await observing.stop(self._conversation, self._feed)
             ):
                 warnings = (Warning("stop-unconfirmed", "The provider was not seen to stop."),)
         await self._take_back()
@@ -77,14 +84,14 @@ class TurnRunner:
         return await self._end(TurnState.CANCELLED, warnings=warnings, cause=ChangeCause.CLIENT)
 
     async def _take_back(self) -> None:
-        """Empty the composer of what was typed and not pressed, so that the next prompt finds it as it was."""
-        chat = self._conversation.chat
-        if not self._typed or chat is None:
+        """Empty the composer of what was typed and not sent, so that the next prompt finds it as it was."""
+        chat, is_own = self._conversation.chat, self._is_own
+        if is_own is None or chat is None or self._conversation.is_barred():
             return
         with contextlib.suppress(TimeoutError, CdpError, PageNotAnswering):
             async with asyncio.timeout(_CLEAR_WAIT):
-                await chat.clear()
-        self._typed = False
+                await entering.take_back(chat, is_own)
+        self._is_own = None
 
     # Steps
 
@@ -97,7 +104,9 @@ class TurnRunner:
 
     async def _work(self) -> None:
         turn = self._conversation.turn()
-        if turn.state is TurnState.PENDING:
+        if turn.state is TurnState.BLOCKED:
+            await self._conversation.blocked()
+        if turn.step is TurnState.PENDING:
             await self._submit(turn)
         if self._conversation.turn().state is TurnState.SUBMITTING:
             await self._confirm()
@@ -112,41 +121,58 @@ class TurnRunner:
                 page = await conversation.patiently(partial(seating.seat, conversation, self._place))
                 chat = conversation.on(page)
                 typed_into = conversation.tab_of(page)
-                sample = await entering.make_room(conversation, chat, turn.prompt)
-                self._typed = True
-                baseline, length = await entering.enter(conversation, chat, sample, turn.prompt)
+                entered = await self._enter(chat, turn.prompt)
                 await conversation.change(
-                    partial(records.submit, name=self.name, typed_into=typed_into, baseline=baseline)
+                    partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
                 )
                 break
+            except Barred as barred:
+                self._place.step_aside()
+                await conversation.blocked(barred)
             except (CdpError, PageNotAnswering, TabLost) as error:
                 # Nothing was pressed: the tab may be gone, and the turn goes on in another.
                 _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
                 await asyncio.sleep(RETRY)
-        self._typed = False
+        typed, self._is_own = self._is_own, None
+        if entered.reading is None:
+            return  # the page sent it by itself
         try:
-            verdict = await chat.press(length)
+            verdict = await chat.press(entered.reading)
         except (CdpError, PageNotAnswering):
             return  # it may have been pressed: look, never press again
         if verdict != "pressed":
-            self._typed = verdict != "changed"
-            raise submission.not_pressed(conversation.descriptor, page.tab, verdict)
+            self._is_own = typed
+            raise submission.not_pressed(conversation.descriptor, page.tab, verdict, conversation.session())
+
+    async def _enter(self, chat: ChatPage, prompt: str) -> entering.Entered:
+        """Put the prompt into the composer; what was typed is told to be our own, also if it is interrupted."""
+        conversation = self._conversation
+        entry = entering.Entry(conversation, chat, prompt)
+        try:
+            return await entry.enter()
+        finally:
+            if entry.typed:
+                self._is_own = partial(submission.is_own_leftover, prompt=prompt)
 
     async def _confirm(self) -> None:
         """Look for the prompt in the conversation, and record RUNNING; without evidence it is SUBMIT_UNCONFIRMED."""
         conversation = self._conversation
         turn, loop = conversation.turn(), asyncio.get_running_loop()
-        began = loop.time()
+        began, fresh = loop.time(), not conversation.session().conversation_uri
         while True:
-            sample, own = await conversation.see(turn)
-            # A page that came back has the whole time to show the prompt.
-            deadline = max(began, conversation.page_since) + conversation.descriptor.windows.commit_wait
+            sample, _own = await conversation.see(turn)
             # What still stands in the composer was not taken; at the end it goes, also if another process typed it.
-            self._typed = lookup_hash(sample.composer_text) == turn.lookup_sha256
-            if own is not None and not self._typed:
+            self._is_own = partial(_holds, lookup_sha256=turn.lookup_sha256)
+            if submission.committed(sample, turn.lookup_sha256, turn.baseline, fresh=fresh):
+                self._is_own = None
                 break
+            wait = conversation.descriptor.windows.commit_wait
+            if submission.in_flight(sample, turn.lookup_sha256, conversation.descriptor, fresh=fresh):
+                wait *= _IN_FLIGHT
+            # A page that came back has the whole time to show the prompt.
+            deadline = max(began, conversation.page_since) + wait
             if loop.time() > deadline:
-                raise failures.unconfirmed(self.name)
+                raise conversation.limited(sample) or failures.unconfirmed(self.name)
             await conversation.pause(min(RETRY, max(0.0, deadline - loop.time())))
         uri = conversation.descriptor.conversation_of(sample.uri)
 
@@ -174,3 +200,7 @@ class TurnRunner:
         conversation.drop_page()
         async with parting(conversation.around.tabs, conversation.session().tab) as how:
             return await conversation.change(lambda changes: records.end(changes, self.name, ending, cause, how))
+
+
+def _holds(sample: Sample, lookup_sha256: str) -> bool:
+    return lookup_hash(sample.composer_text) == lookup_sha256

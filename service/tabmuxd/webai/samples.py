@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, cast
 
 Role = Literal["user", "assistant"]
 Composer = Literal["usable", "blocked", "absent"]
+Barrier = Literal["", "sign_in", "challenge", "consent", "limit"]
 
 _ROLES: Final[tuple[Role, ...]] = ("user", "assistant")
 _COMPOSERS: Final[tuple[Composer, ...]] = ("usable", "blocked", "absent")
+_BARRIERS: Final[tuple[Barrier, ...]] = ("", "sign_in", "challenge", "consent", "limit")
+_NO_LETTERS: Final = re.compile(r"[\W_]+")
 
 T = TypeVar("T")
 
@@ -28,7 +32,13 @@ class SeenTurn:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look. `composer_text` is what the box holds; `send_count` the number of usable send controls shown."""
+    """One look.
+
+    `composer_text` is what the box holds; `send_count` the number of usable send controls shown; `reading` names the
+    look to the press that follows it. `barrier` is what stands in the way, `barrier_text` what a limit says. `still`
+    is for how many seconds no element came or went; `whole` that the list of turns was seen to be whole;
+    `focused` that the composer got the focus in this look.
+    """
 
     uri: str
     title: str
@@ -41,6 +51,12 @@ class Sample:
     failure: str
     turns: tuple[SeenTurn, ...]
     frames: int
+    reading: int = 0
+    barrier: Barrier = ""
+    barrier_text: str = ""
+    still: float = 0.0
+    whole: bool = False
+    focused: bool = False
 
 
 def sample_of(value: Mapping[str, object]) -> Sample:
@@ -59,6 +75,12 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             failure=_text(value["failure"]),
             turns=tuple(_turn(turn) for turn in turns),
             frames=int(cast("int", value["frames"])),
+            reading=int(cast("int", value["reading"])),
+            barrier=_one_of(value["barrier"], _BARRIERS),
+            barrier_text=_text(value["barrier_text"]),
+            still=float(cast("float", value["still"])),
+            whole=bool(value["whole"]),
+            focused=bool(value["focused"]),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no sample: {error}") from error
@@ -95,13 +117,21 @@ def normalised(text: str) -> str:
 
 
 def lookup_hash(text: str) -> str:
-    """What a prompt is found again by: SHA-256 of its normalised text, lower-case hex."""
-    return hashlib.sha256(normalised(text).encode()).hexdigest()
+    """What a prompt is found again by: SHA-256 of its letters and digits, lower-case hex.
+
+    A page may show all else anew: line ends, marks of Markdown. Of a text without any it is of the normalised text.
+    """
+    return hashlib.sha256((_NO_LETTERS.sub("", text) or normalised(text)).encode()).hexdigest()
 
 
 def keys(sample: Sample) -> tuple[str, ...]:
     """Keys of all turns shown, in order: the baseline of a prompt that is sent now."""
-    return tuple(turn.key for turn in sample.turns)
+    return tuple(map(key_of, sample.turns))
+
+
+def key_of(turn: SeenTurn) -> str:
+    """What a turn is known by; where the page gives it no key, a word made from its text."""
+    return turn.key or f"~{lookup_hash(turn.text or '')[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +143,21 @@ class OwnTurn:
     answered: bool
 
 
+def own_index(sample: Sample, lookup_sha256: str) -> int | None:
+    """Where the newest user turn outside the baseline stands that holds the prompt."""
+    for index in reversed(range(len(sample.turns))):
+        turn = sample.turns[index]
+        if turn.role == "user" and turn.text is not None and lookup_hash(turn.text) == lookup_sha256:
+            return index
+    return None
+
+
 def own_turn(sample: Sample, lookup_sha256: str) -> OwnTurn | None:
     """The newest user turn outside the baseline that holds the prompt, with the assistant's turns behind it.
 
     Only what stands behind the own prompt, up to the next user turn, is the answer.
     """
-    at = next(
-        (
-            index
-            for index in reversed(range(len(sample.turns)))
-            if sample.turns[index].role == "user"
-            and (text := sample.turns[index].text) is not None
-            and lookup_hash(text) == lookup_sha256
-        ),
-        None,
-    )
+    at = own_index(sample, lookup_sha256)
     if at is None:
         return None
     behind: list[SeenTurn] = []

@@ -220,7 +220,7 @@ class WebAi:
                 self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
             )
             return None
-        place = self._lines[provider].join(at_work=turn.state is not TurnState.PENDING)
+        place = self._lines[provider].join(at_work=turn.step is not TurnState.PENDING)
         runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name), place)
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
         self._running[turn.name] = (runner, task)

@@ -37,7 +37,7 @@ _INTEGERS = {
         "retire_cause new_tab_activate tab_source new_tab_pooled prompted revision update_time? ended"
     ),
     "turns": (
-        "state create_time expire_time release_tab answer_size_bytes stalled submit_time? end_time? revision "
+        "state create_time expire_time pressed release_tab answer_size_bytes stalled submit_time? end_time? revision "
         "update_time? ended"
     ),
 }

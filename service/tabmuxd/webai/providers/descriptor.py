@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import resources
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from tabmuxd.webai.providers.fields import FieldError, Fields
@@ -16,9 +16,23 @@ from tabmuxd.webai.providers.fields import FieldError, Fields
 _PACKAGE: Final = "tabmuxd.webai.providers"
 _PORTS: Final = {"http": 80, "https": 443}
 
+PersonBarrier = Literal["sign_in", "challenge", "consent"]
+"""What a person has to see to before a turn goes on."""
+
+DraftPolicy = Literal["refuse", "clear"]
+LongText = Literal["insert", "paste"]
+
 
 class DescriptorError(Exception):
     """A descriptor that cannot be used; the message names the file and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An element that is shown, and the text that it has to hold, in whatever case; empty means any."""
+
+    selector: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,9 @@ class PageMarks:
 
     `root` selects the element whose shadow root holds the page; empty means the document. `ready` has to match before
     anything is typed; empty means at once. `turn_key` is the attribute that tells one turn from another.
+    `composer_root` selects what the composer has to be in; empty means anywhere but in side bars, dialogs and search
+    boxes. `not_send` is never pressed to send, whatever else selects it. `sign_in`, `challenge`, `consent` and `limit`
+    stand in the way of a prompt.
     """
 
     composer: tuple[str, ...]
@@ -41,6 +58,16 @@ class PageMarks:
     failure: tuple[str, ...]
     root: str = ""
     ready: str = ""
+    composer_root: str = ""
+    not_send: tuple[str, ...] = ()
+    sign_in: tuple[Mark, ...] = ()
+    challenge: tuple[Mark, ...] = ()
+    consent: tuple[Mark, ...] = ()
+    limit: tuple[Mark, ...] = ()
+
+    def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
+        """What may stand in the way, by kind."""
+        return {"sign_in": self.sign_in, "challenge": self.challenge, "consent": self.consent, "limit": self.limit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +93,13 @@ class _Limits(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A provider as data. `conversation_path` is matched against the whole path of an address.
+    """A provider as data.
 
-    `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`: seconds in
-    which none begins after the provider has shown a limit of its own.
+    `conversation_path` is matched against the whole path of an address. `barrier_hosts`: other hosts to which the
+    provider sends whoever has to sign in, and the like. `limit_reset`: how the text of a limit tells when it ends.
+    `draft`: what becomes of a text that is in the composer and not the service's own. `long_text`: how a long text gets
+    there. `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`:
+    seconds in which none begins after the provider has shown a limit of its own.
     """
 
     id: str
@@ -85,6 +115,10 @@ class Descriptor:
     windows: Windows = Windows()
     max_turn_count: int | None = None
     cool_down: float = 60.0
+    barrier_hosts: Mapping[str, PersonBarrier] = field(default_factory=dict[str, PersonBarrier])
+    limit_reset: tuple[re.Pattern[str], ...] = ()
+    draft: DraftPolicy = "refuse"
+    long_text: LongText = "insert"
 
     def is_at(self, uri: str) -> bool:
         """Whether an address belongs to the provider: its host is exactly one of the provider's.
@@ -102,6 +136,13 @@ class Descriptor:
             )
         except ValueError:
             return False
+
+    def barrier_at(self, uri: str) -> PersonBarrier | None:
+        """What a person has to see to at this address, if it is at one of the hosts for that."""
+        try:
+            return self.barrier_hosts.get(urlsplit(uri).hostname or "")
+        except ValueError:
+            return None
 
     def conversation_of(self, uri: str) -> str:
         """Address of the conversation that `uri` shows, without query and fragment; empty for a new one."""
@@ -148,20 +189,55 @@ def parse(text: str, source: str) -> Descriptor:
             marks=_marks(fields.table("page")),
             windows=_windows(fields.table("windows", {})),
             **_limits(fields.table("limits", {})),
+            barrier_hosts=_barrier_hosts(fields),
+            limit_reset=tuple(_compiled("limit_reset", text) for text in fields.texts("limit_reset", ())),
+            **_policy(fields.table("policy", {})),
         )
         fields.finish()
     except (tomllib.TOMLDecodeError, FieldError) as error:
         raise DescriptorError(f"{source}: {error}") from error
+    if ours := set(descriptor.hosts) & set(descriptor.barrier_hosts):
+        raise DescriptorError(f"{source}: the host {min(ours)!r} of 'hosts' cannot stand in the way as well")
     if not descriptor.is_at(descriptor.start_uri):
         raise DescriptorError(f"{source}: the field 'start_uri' must be an http or https address at one of 'hosts'")
     return descriptor
 
 
 def _pattern(name: str, fields: Fields) -> re.Pattern[str]:
+    return _compiled(name, fields.text(name))
+
+
+def _compiled(name: str, text: str) -> re.Pattern[str]:
     try:
-        return re.compile(fields.text(name))
+        return re.compile(text)
     except re.error as error:
         raise FieldError(f"the field {name!r} is no pattern: {error}") from error
+
+
+def _barrier_hosts(fields: Fields) -> Mapping[str, PersonBarrier]:
+    kinds: tuple[PersonBarrier, ...] = ("sign_in", "challenge", "consent")
+    found: list[tuple[str, PersonBarrier]] = [
+        (host.lower(), kind) for kind in kinds for host in fields.texts(f"{kind}_hosts", ())
+    ]
+    if len(dict(found)) < len(found):
+        raise FieldError("no host can be in two of 'sign_in_hosts', 'challenge_hosts' and 'consent_hosts'")
+    return dict(found)
+
+
+class _Policy(TypedDict):
+    draft: DraftPolicy
+    long_text: LongText
+
+
+def _policy(table: Fields) -> _Policy:
+    draft: DraftPolicy = "clear" if table.choice("draft", ("refuse", "clear")) == "clear" else "refuse"
+    long_text: LongText = "paste" if table.choice("long_text", ("insert", "paste")) == "paste" else "insert"
+    table.finish()
+    return _Policy(draft=draft, long_text=long_text)
+
+
+def _barrier(table: Fields, kind: str) -> tuple[Mark, ...]:
+    return tuple(Mark(selector, text) for selector, text in table.marks(kind))
 
 
 def _marks(table: Fields) -> PageMarks:
@@ -178,6 +254,12 @@ def _marks(table: Fields) -> PageMarks:
         failure=table.texts("failure"),
         root=table.text("root", ""),
         ready=table.text("ready", ""),
+        composer_root=table.text("composer_root", ""),
+        not_send=table.texts("not_send", ()),
+        sign_in=_barrier(table, "sign_in"),
+        challenge=_barrier(table, "challenge"),
+        consent=_barrier(table, "consent"),
+        limit=_barrier(table, "limit"),
     )
     table.finish()
     return marks

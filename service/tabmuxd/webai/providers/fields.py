@@ -35,6 +35,25 @@ class Fields:
             raise FieldError(f"the field {name!r} must be a list of texts")
         return texts
 
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """One of these texts; the first where it is left out."""
+        value = self._take(name, choices[0])
+        if value not in choices:
+            raise FieldError(f"the field {name!r} must be one of {', '.join(choices)}")
+        return str(value)
+
+    def marks(self, name: str) -> tuple[tuple[str, str], ...]:
+        """A list, empty where it is left out, of selectors or `{selector, text}`: pairs, the text perhaps empty."""
+        value = self._take(name, ())
+        if not isinstance(value, list | tuple):
+            raise FieldError(f"the field {name!r} must be a list of marks")
+        pairs: list[tuple[str, str]] = []
+        for entry in cast("Sequence[object]", value):
+            fields = Fields({"selector": entry} if isinstance(entry, str) else _mapping(name, entry))
+            pairs.append((fields.text("selector"), fields.text("text", "")))
+            fields.finish()
+        return tuple(pairs)
+
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number, not below 0."""
         value = self._take(name, default)
@@ -76,3 +95,9 @@ class Fields:
         if value is None:
             raise FieldError(f"the field {name!r} is missing")
         return value
+
+
+def _mapping(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise FieldError(f"the field {name!r} must be a list of marks")
+    return cast("Mapping[str, object]", value)

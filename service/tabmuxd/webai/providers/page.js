@@ -1,7 +1,8 @@
 // The page script: reads one chat page by a descriptor's marks, in an isolated world of the main frame.
-// Evaluated once a document; gives `globalThis.tabmux`. It changes the page only in `focus`, `clear`, `press` and
-// `pressStop`. No timers: a MutationObserver says "changed" once, until the next sample.
-(marks) => {
+// Evaluated once a document; gives `globalThis.tabmux`. `parts` are what stands beside it in files of their own. It
+// changes the page only in what the composer's part says, and in `pressStop`. No timers: a MutationObserver says
+// "changed" once, until the next sample.
+(marks, parts) => {
   if (globalThis.tabmux) return;
 
   const root = () => {
@@ -9,36 +10,18 @@
     const host = document.querySelector(marks.root);
     return host?.shadowRoot ?? null;
   };
-  const all = (selector, within = root()) => (within && selector ? [...within.querySelectorAll(selector)] : []);
+  const all = (selector, below = root()) => (below && selector ? [...below.querySelectorAll(selector)] : []);
   const visible = (element) => {
     if (element.getClientRects().length === 0) return false;
     const style = getComputedStyle(element);
     return style.visibility === "visible" && style.display !== "none";
   };
-  const editable = (element) =>
-    element.matches("textarea, input")
-      ? !element.disabled && !element.readOnly
-      : element.isContentEditable && element.getAttribute("aria-disabled") !== "true";
-  const inTurn = (element) => Boolean(element.closest(`${marks.user_turn}, ${marks.assistant_turn}`));
-  const hit = (element) => {
-    const box = element.getBoundingClientRect();
-    const at = (root() ?? document).elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-    return at === element || element.contains(at) || Boolean(at?.contains(element));
-  };
-  const enabled = (element) =>
-    !element.disabled &&
-    element.getAttribute("aria-disabled") !== "true" &&
-    element.getAttribute("data-disabled") !== "true" &&
-    getComputedStyle(element).pointerEvents !== "none";
-
-  const composer = () => {
-    for (const selector of marks.composer) {
-      const found = all(selector).find((element) => visible(element) && editable(element) && !inTurn(element));
-      if (found) return found;
-    }
-    return null;
-  };
-  const holds = (element) => (element.matches("textarea, input") ? element.value : element.innerText);
+  // As `closest`, and out of shadow roots.
+  const within = (element, selector) =>
+    element.closest(selector) ?? (element.getRootNode().host ? within(element.getRootNode().host, selector) : null);
+  const turnSelector = `${marks.user_turn}, ${marks.assistant_turn}`;
+  const inTurn = (element) => Boolean(within(element, turnSelector));
+  const turnElements = () => all(turnSelector).filter((turn) => !turn.parentElement?.closest(turnSelector));
   const controls = (selectors) => {
     for (const selector of selectors) {
       const found = all(selector).filter((element) => visible(element) && !inTurn(element));
@@ -51,8 +34,27 @@
     return parts.length ? parts.map((part) => part.innerText).join("\n\n") : turn.innerText;
   };
 
+  // Since when no element came or went, and whether the list of turns was seen to be whole: as it is once a prompt was
+  // pressed, until the page goes to another address than the one that the prompt brought it.
+  let stillSince = performance.now();
+  let whole = false;
+  let pressed = false;
+  let path = location.pathname;
+  const noteAddress = () => {
+    if (location.pathname === path) return;
+    path = location.pathname;
+    whole = pressed;
+    pressed = false;
+    stillSince = performance.now();
+  };
+  const notePress = () => {
+    whole = pressed = true;
+  };
+
   let armed = false;
-  const changed = () => {
+  const changed = (records) => {
+    noteAddress();
+    if (records.some((record) => record.type === "childList")) stillSince = performance.now();
     if (!armed) return;
     armed = false;
     globalThis.tabmuxChanged?.("");
@@ -81,82 +83,47 @@
   };
 
   const turns = (known) => {
-    const selector = `${marks.user_turn}, ${marks.assistant_turn}`;
     const seen = new Set(known);
-    return all(selector)
-      .filter((turn) => !turn.parentElement?.closest(selector))
-      .map((turn) => {
-        const key = turn.getAttribute(marks.turn_key) ?? "";
-        const role = turn.matches(marks.user_turn) ? "user" : "assistant";
-        if (seen.has(key)) return { key, role };
-        const text = textIn(turn, role === "user" ? marks.prompt_text : marks.answer_text);
-        const done = role === "assistant" && marks.done_mark.some((mark) => all(mark, turn).length > 0);
-        return { key, role, text, done };
-      });
+    return turnElements().map((turn) => {
+      const key = turn.getAttribute(marks.turn_key) ?? "";
+      const role = turn.matches(marks.user_turn) ? "user" : "assistant";
+      if (key && seen.has(key)) return { key, role };
+      const text = textIn(turn, role === "user" ? marks.prompt_text : marks.answer_text);
+      const done = role === "assistant" && marks.done_mark.some((mark) => all(mark, turn).length > 0);
+      return { key, role, text, done };
+    });
   };
 
-  const composerState = () => {
-    const box = composer();
-    if (!box) return { composer: "absent", composer_text: "", composer_exact: false };
-    return {
-      composer: hit(box) ? "usable" : "blocked",
-      composer_text: holds(box),
-      composer_exact: box.matches("textarea, input"),
-    };
-  };
+  const page = { marks, root, all, visible, within, inTurn, turnElements, controls, notePress };
+  const { state, ...acting } = parts.composer(page);
+  const barrier = parts.barriers(page);
 
   globalThis.tabmux = {
-    // What the page shows; turns whose key is in `known` come without their text.
-    sample(known) {
+    // What the page shows; turns whose key is in `known` come without their text. `focus`: an empty composer that can be
+    // used gets the focus, if nothing else is in the way.
+    sample(known, focus) {
       observeRoot();
+      noteAddress();
       armed = true;
       askFrame();
       const banner = marks.failure.flatMap((mark) => all(mark)).find(visible);
-      return {
+      const seen = {
         uri: location.href,
         title: document.title,
-        ready: !marks.ready || document.querySelector(marks.ready) !== null,
-        ...composerState(),
-        send: controls(marks.send).filter(enabled).length,
+        ready: document.readyState !== "loading" && (!marks.ready || document.querySelector(marks.ready) !== null),
+        ...barrier(),
+        ...state(),
         stop: controls(marks.stop).length > 0,
         failure: banner ? banner.innerText : "",
         turns: turns(known),
+        still: (performance.now() - stillSince) / 1000,
+        whole,
         frames,
       };
+      const free = seen.ready && !seen.stop && seen.composer === "usable" && !seen.composer_text.trim();
+      return { ...seen, focused: focus && free && acting.focus(location.pathname) === "focused" };
     },
-    // Put the caret at the end of the composer; tells whether the composer has the focus.
-    focus() {
-      const box = composer();
-      if (!box) return false;
-      box.focus({ preventScroll: true });
-      const now = composer();
-      if (!now) return false;
-      if (now.matches("textarea, input")) now.setSelectionRange(now.value.length, now.value.length);
-      else getSelection().selectAllChildren(now), getSelection().collapseToEnd();
-      return now.getRootNode().activeElement === now;
-    },
-    // Select all that the composer holds, so that a delete command empties it.
-    selectAll() {
-      const box = composer();
-      if (!box) return false;
-      box.focus({ preventScroll: true });
-      if (box.matches("textarea, input")) box.select();
-      else getSelection().selectAllChildren(box);
-      return true;
-    },
-    // Look once more and press send, in one step: only if there is exactly one, and the composer holds `length`
-    // characters. Gives "pressed", or why nothing was pressed.
-    press(length) {
-      const box = composer();
-      if (!box) return "absent";
-      if (holds(box).length !== length) return "changed";
-      if (controls(marks.stop).length > 0) return "busy";
-      const sends = controls(marks.send);
-      if (sends.length !== 1) return sends.length ? "ambiguous" : "no-send";
-      if (!enabled(sends[0])) return "disabled";
-      sends[0].click();
-      return "pressed";
-    },
+    ...acting,
     // Press stop if exactly one is shown.
     pressStop() {
       const stops = controls(marks.stop);

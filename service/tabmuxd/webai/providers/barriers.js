@@ -1,0 +1,30 @@
+// What stands in the way in the page script: a sign-in, a challenge, a consent or a limit that is shown in its own
+// place. A mark is a selector, and a text that has to stand in what it selects; no word counts anywhere else.
+(page) => {
+  const { marks, root, all, visible, inTurn } = page;
+  // A dialog may hang below the document while the page itself is in a shadow root, or not there at all.
+  const everywhere = (selector) => [...all(selector, document), ...(root() === document ? [] : all(selector))];
+  const holdsText = (element, text) => !text || element.innerText.toLowerCase().includes(text.toLowerCase());
+  const find = ({ selector, text }, fits) =>
+    everywhere(selector).find((element) => visible(element) && holdsText(element, text) && fits(element));
+
+  const shown = (kind, fits) => {
+    for (const mark of marks[kind]) {
+      const found = find(mark, fits);
+      if (found) return found;
+    }
+    return null;
+  };
+
+  return () => {
+    for (const kind of ["challenge", "sign_in", "consent"]) {
+      if (shown(kind, (element) => !inTurn(element))) return { barrier: kind, barrier_text: "" };
+    }
+    // A limit may stand in the newest turn, which has no answer then.
+    const last = page.turnElements().at(-1);
+    const limit = shown("limit", (element) => !inTurn(element) || Boolean(last?.contains(element)));
+    if (!limit) return { barrier: "", barrier_text: "" };
+    const times = [...limit.querySelectorAll("time[datetime]")].map((time) => time.dateTime);
+    return { barrier: "limit", barrier_text: [limit.innerText, ...times].join("\n").slice(0, 4096) };
+  };
+}

@@ -1,0 +1,149 @@
+// The composer's part of the page script: which box takes the prompt, what it holds, and the one press of send.
+// It changes the page only in `focus`, `selectAll` and `press`.
+(page) => {
+  const { marks, all, visible, within, inTurn } = page;
+
+  // Boxes that take text and are no composer, unless the descriptor says where the composer is.
+  const elsewhere = [
+    "nav", "aside", "dialog", "[role=navigation]", "[role=complementary]", "[role=dialog]", "[role=alertdialog]",
+    "[role=search]", "[role=searchbox]", "[type=search]",
+  ].join();
+  const editableInside = '[contenteditable="true"], textarea';
+
+  const isField = (element) => element.matches("textarea, input");
+  const editable = (element) =>
+    element.getAttribute("aria-disabled") !== "true" &&
+    element.getAttribute("aria-readonly") !== "true" &&
+    (isField(element) ? !element.disabled && !element.readOnly : element.isContentEditable);
+  // A custom element may keep the box in a shadow root of its own.
+  const innermost = (element) =>
+    (!editable(element) && element.shadowRoot?.querySelector(editableInside)) || element;
+  const inPlace = (element) =>
+    !inTurn(element) &&
+    (marks.composer_root ? Boolean(within(element, marks.composer_root)) : !within(element, elsewhere));
+  const seen = (element) => {
+    const box = element.getBoundingClientRect();
+    return (
+      visible(element) &&
+      element.checkVisibility({ checkOpacity: true }) &&
+      box.width > 1 &&
+      box.height > 1 &&
+      box.right + scrollX > 0 &&
+      box.bottom + scrollY > 0
+    );
+  };
+  const area = (element) => within(element, marks.composer_root || "form") ?? element.parentElement;
+  const hasSend = (element) => {
+    const around = area(element);
+    return Boolean(around) && [...marks.send, ...marks.stop].some((selector) => around.querySelector(selector));
+  };
+
+  const find = () => {
+    const found = marks.composer
+      .flatMap((selector) => all(selector))
+      .map(innermost)
+      .filter((element) => editable(element) && inPlace(element) && seen(element));
+    return found.find(hasSend) ?? found[0] ?? null;
+  };
+  const centre = (element) => {
+    const box = element.getBoundingClientRect();
+    return [box.left + box.width / 2, box.top + box.height / 2];
+  };
+  const onScreen = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+  // Whether a click at its centre would reach it; one that has to be scrolled to is not covered.
+  const free = (element) => {
+    const at = centre(element);
+    if (!onScreen(at)) return true;
+    const hit = element.getRootNode().elementFromPoint(...at);
+    return hit === element || element.contains(hit) || Boolean(hit?.contains(element));
+  };
+  const holds = (element) => (isField(element) ? element.value : element.innerText);
+
+  const enabled = (element) =>
+    !element.disabled &&
+    element.getAttribute("aria-disabled") !== "true" &&
+    element.getAttribute("data-disabled") !== "true" &&
+    getComputedStyle(element).pointerEvents !== "none";
+  const isOther = (element) => [...marks.stop, ...marks.not_send].some((selector) => element.matches(selector));
+  const outermost = (elements) => elements.filter((one) => !elements.some((other) => other !== one && other.contains(one)));
+  // Send controls that are shown: around the composer if there are any, else in the whole page.
+  const sends = (box) => {
+    for (const around of [box && area(box), null]) {
+      for (const selector of marks.send) {
+        const found = (around ? [...around.querySelectorAll(selector)] : all(selector)).filter(
+          (element) => visible(element) && !inTurn(element) && !isOther(element),
+        );
+        if (found.length) return outermost(found);
+      }
+    }
+    return [];
+  };
+
+  let looked = null;
+
+  return {
+    // What the box holds and whether it can be used. `reading` names this look, for `press`.
+    state() {
+      const box = find();
+      const text = box ? holds(box) : "";
+      looked = { reading: (looked?.reading ?? 0) + 1, path: location.pathname, text };
+      return {
+        composer: !box ? "absent" : free(box) ? "usable" : "blocked",
+        composer_text: text,
+        composer_exact: Boolean(box) && isField(box),
+        send: sends(box).filter(enabled).length,
+        reading: looked.reading,
+      };
+    },
+    // Put the caret at the end of the composer, if the page still is at `path`. Gives "focused", or why it is not.
+    focus(path) {
+      if (location.pathname !== path) return "moved";
+      const box = find();
+      if (!box) return "absent";
+      if (!onScreen(centre(box))) box.scrollIntoView({ block: "nearest", behavior: "instant" });
+      if (!free(box)) return "blocked";
+      box.focus({ preventScroll: true });
+      if (location.pathname !== path) return "moved";
+      const now = find();
+      if (!now) return "absent";
+      if (isField(now)) now.setSelectionRange(now.value.length, now.value.length);
+      else getSelection().selectAllChildren(now), getSelection().collapseToEnd();
+      return now.getRootNode().activeElement === now ? "focused" : "absent";
+    },
+    // Give the editor that has the focus a text to paste, as it takes one from a person: many lines at once. Tells whether
+    // it took it; a plain box does not.
+    paste(text) {
+      const box = find();
+      if (!box || isField(box) || box.getRootNode().activeElement !== box) return false;
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", text);
+      const options = { clipboardData, bubbles: true, cancelable: true, composed: true };
+      return !box.dispatchEvent(new ClipboardEvent("paste", options));
+    },
+    // Select all that the composer holds, so that a delete command empties it; only if that is as in the look `reading`.
+    selectAll(reading) {
+      const box = find();
+      if (!box || looked?.reading !== reading || holds(box) !== looked.text) return false;
+      box.focus({ preventScroll: true });
+      if (isField(box)) box.select();
+      else getSelection().selectAllChildren(box);
+      return box.getRootNode().activeElement === box;
+    },
+    // Look once more and press send, in one step: only if all is as in the look `reading`, and there is exactly one
+    // send control. Gives "pressed", or why nothing was pressed.
+    press(reading) {
+      const box = find();
+      if (!box) return "absent";
+      if (looked?.reading !== reading || location.pathname !== looked.path) return "moved";
+      if (holds(box) !== looked.text) return "changed";
+      if (!free(box)) return "blocked";
+      if (page.controls(marks.stop).length > 0) return "busy";
+      const found = sends(box);
+      const ready = found.filter(enabled);
+      if (ready.length !== 1) return ready.length ? "ambiguous" : found.length ? "disabled" : "no-send";
+      page.notePress();
+      ready[0].click();
+      return "pressed";
+    },
+  };
+}

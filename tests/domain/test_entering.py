@@ -1,0 +1,162 @@
+"""Entering a prompt against a page in which anything may happen between two steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Final, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tabmuxd.resources.errors import Refused
+from tabmuxd.resources.session import Session
+from tabmuxd.webai.chat_page import ChatPage
+from tabmuxd.webai.conversation import Conversation
+from tabmuxd.webai.entering import Entered, Entry
+from tabmuxd.webai.providers.descriptor import Descriptor, DraftPolicy
+from tabmuxd.webai.samples import Composer, Sample, SeenTurn
+
+from tests.domain.values import TAB, chat_session, playground, sample
+
+_PROMPT: Final = "One\nTwo"
+_DRAFT: Final = "Dear diary"
+_HAPPENINGS: Final = ("", "", "", "forget", "double", "draft", "half", "gone", "back", "cover", "send", "person")
+
+
+@dataclass
+class _ChatPage:
+    """A page, its clock, and what happens in it at each step."""
+
+    happenings: Iterator[str]
+    now: float = 0.0
+    text: str = ""
+    composer: Composer = "usable"
+    turns: list[str] = field(default_factory=list[str])
+    cleared: list[str] = field(default_factory=list[str])
+    sent: list[str] = field(default_factory=list[str])
+    reading: int = 0
+    looked: str = ""
+    page: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tab=TAB))
+
+    def happen(self) -> None:
+        match next(self.happenings, ""):
+            case "forget":
+                self.text = ""
+            case "double":
+                self.text *= 2
+            case "half":
+                self.text = self.text[: len(self.text) // 2]
+            case "draft":
+                self.text = f"{_DRAFT} {self.text}"
+            case "gone":
+                self.composer = "absent"
+            case "cover":
+                self.composer = "blocked"
+            case "back":
+                self.composer = "usable"
+            case "send" if self.text:
+                self.sent.append(self.text)
+                self.turns.append(self.text)
+                self.text = ""
+            case "person":
+                self.turns.append("Something else")
+            case _:
+                pass
+
+    def look(self, *, focus: bool) -> Sample:
+        self.happen()
+        self.reading += 1
+        self.now += 0.1
+        turns = tuple(SeenTurn(f"k{number}", "user", text) for number, text in enumerate(self.turns))
+        text = "" if self.composer == "absent" else self.text
+        self.looked = text
+        free = focus and self.composer == "usable" and not text.strip()
+        shown = replace(sample(), composer=self.composer, composer_text=text, turns=turns, whole=True)
+        return replace(shown, reading=self.reading, focused=free, send_count=int(bool(text)))
+
+    async def focus(self, _path: str) -> str:
+        self.happen()
+        return "focused" if self.composer == "usable" else self.composer
+
+    async def type(self, text: str, _path: str) -> None:
+        self.happen()
+        assert not any(one and _PROMPT.startswith(one) for one in self.sent), "typed again after it was sent"
+        if self.composer == "usable":
+            self.text += text
+
+    async def clear(self, reading: int) -> None:
+        self.happen()
+        if (reading, self.text) == (self.reading, self.looked):
+            self.cleared.append(self.text)
+            self.text = ""
+
+    async def changed(self, within: float) -> None:
+        self.now += within
+
+
+@dataclass
+class _Conversation:
+    """The conversation of that page."""
+
+    descriptor: Descriptor
+
+    def session(self) -> Session:
+        return chat_session()
+
+    async def look_here(self, chat: _ChatPage, _known: object, *, at_once: bool = False, focus: bool = False) -> Sample:
+        del at_once
+        return chat.look(focus=focus)
+
+    async def look_past(self, chat: _ChatPage, _known: object) -> Sample:
+        return chat.look(focus=False)
+
+    async def was_left_behind(self, _sample: Sample) -> bool:
+        return False
+
+
+async def _enter(page: _ChatPage, draft: DraftPolicy) -> Entered | Refused:
+    conversation = _Conversation(replace(playground(), draft=draft))
+    entry = Entry(cast("Conversation", conversation), cast("ChatPage", page), _PROMPT)
+    entry._now, entry._deadline = (lambda: page.now), 15.0
+    try:
+        return await entry.enter()
+    except Refused as refused:
+        return refused
+
+
+@given(st.lists(st.sampled_from(_HAPPENINGS), max_size=30))
+def test_whole_or_refused(happenings: list[str]) -> None:
+    """Whatever happens in a page, the prompt stands there whole, or is refused, and no draft goes (O-132, SUB-08)."""
+    page = _ChatPage(iter(happenings))
+
+    found = asyncio.run(_enter(page, "refuse"))
+
+    assert not any(_DRAFT in text for text in page.cleared)
+    if isinstance(found, Entered) and found.reading is not None:
+        assert (page.text, found.reading) == (_PROMPT, page.reading)
+        assert not any(_PROMPT.startswith(text) for text in page.sent)
+    elif isinstance(found, Entered):
+        assert page.sent
+
+
+@given(st.lists(st.sampled_from(_HAPPENINGS), max_size=30))
+def test_replaced_draft(happenings: list[str]) -> None:
+    """Where drafts are replaced, the composer holds the prompt alone in the end, or it is refused (O-132, SUB-08)."""
+    page = _ChatPage(iter(happenings))
+
+    found = asyncio.run(_enter(page, "clear"))
+
+    if isinstance(found, Entered) and found.reading is not None:
+        assert (page.text, found.reading) == (_PROMPT, page.reading)
+
+
+def test_nothing_happens() -> None:
+    """In a page that behaves, the prompt is typed once and nothing is cleared (SUB-06)."""
+    page = _ChatPage(iter(()))
+
+    found = asyncio.run(_enter(page, "refuse"))
+
+    assert found == Entered((), page.reading)
+    assert (page.text, page.cleared, page.reading) == (_PROMPT, [], 2)

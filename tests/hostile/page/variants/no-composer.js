@@ -1,0 +1,8 @@
+// There is no composer.
+export default (engine) => {
+  const { build } = engine;
+  engine.build = function () {
+    build.call(this);
+    this.form.remove();
+  };
+};

@@ -1,0 +1,4 @@
+// There is no send control.
+export default (engine, element) => {
+  engine.buildSend = () => element("span", {});
+};

@@ -1,0 +1,2 @@
+// Says to `barred` what stands in the way.
+export default () => {};
