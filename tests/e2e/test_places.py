@@ -15,7 +15,6 @@ from tabmux.v1.tab_pb2 import Tab
 from tabmux.v1.tab_service_pb2 import (
     AcquireLeaseRequest,
     ActivateTabRequest,
-    CloseTabRequest,
     GetServerInfoRequest,
     ListTabsRequest,
     NavigateTabRequest,
@@ -30,6 +29,7 @@ from tabmux.v1.web_ai_service_pb2 import (
     PooledTab,
     RecoverSessionRequest,
     RecoverSessionResponse,
+    RetireSessionRequest,
     SendPromptRequest,
     WatchSessionsRequest,
 )
@@ -72,9 +72,9 @@ class Talk:
     server: Server
     name: str
 
-    async def ask(self, prompt: str, *, answer_timeout: int = 60) -> Turn:
+    async def ask(self, prompt: str, *, answer_timeout: int = 60, release_tab: bool = False) -> Turn:
         """Send a prompt."""
-        request = SendPromptRequest(parent=self.name, request_id=uuid4().hex)
+        request = SendPromptRequest(parent=self.name, request_id=uuid4().hex, release_tab=release_tab)
         request.prompt.text = prompt
         request.answer_timeout.FromSeconds(answer_timeout)
         return (await self.server.ai.SendPrompt(request, timeout=LIMIT)).turn
@@ -204,24 +204,23 @@ async def test_front_tab(server: Server, person: Person) -> None:
 # The pool
 
 
-async def test_pooled_tab(server: Server, playground: PlaygroundProcess) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.long)])
+async def test_pooled_tab(server: Server, playground: PlaygroundProcess, count: int) -> None:
     """Sessions of one group hand one tab on through the pool, each in a new chat of its own (LSE-07, LSE-08, O-136)."""
     prompt = unique()
     seen: list[tuple[str, str]] = []
-    for _ in range(2):
+    for _ in range(count):
         one = await talk(server, pooled_tab=PooledTab(group="handed-on"))
         assert (await one.session()).tab == ""
-        turn = await one.answer(prompt)
+        turn = await end_of(server, await one.ask(prompt, release_tab=True))
         session = await one.session()
-        tab = await got(server, Tab(name=session.tab))
-        assert (turn.state, turn.answer_markdown) == (SUCCEEDED, answer_to(prompt))
+        assert (turn.state, turn.answer_markdown, session.tab) == (SUCCEEDED, answer_to(prompt), "")
+        (tab,) = await server.list_tabs()
+        assert (tab.pooled, list(await server.page_targets())) == (True, [tab.target_id])
         seen.append((tab.target_id, session.conversation_uri))
-        assert list(await server.page_targets()) == [tab.target_id]
-        given = await server.tabs.CloseTab(CloseTabRequest(name=tab.name, pool=True), timeout=LIMIT)
-        assert (given.tab.pooled, (await one.session()).tab) == (True, "")
     assert len({target for target, _ in seen}) == 1
-    assert len({conversation for _, conversation in seen}) == 2
-    assert playground.prompts().count(prompt) == 2
+    assert len({conversation for _, conversation in seen}) == count
+    assert playground.prompts().count(prompt) == count
     assert (await opened(server, from_pool=True, group="handed-on")).target_id == seen[0][0]  # to be closed
 
 
@@ -404,7 +403,10 @@ async def test_recover_session(server: Server, person: Person, playground: Playg
 
 
 async def test_recover_in_vain(server: Server) -> None:
-    """Without room it is TAB_CAPACITY at once; while a turn waits for a tab that gets it one (O-43, O-140)."""
+    """Without room it is TAB_CAPACITY at once; while a turn waits for a tab that gets it one (O-43, O-140).
+
+    A retired session does not come back.
+    """
     one = await talk(server)
     in_the_way = [await opened(server, pinned=True) for _ in range(3)]
     assert await reason(one.recover()) == "TAB_CAPACITY"
@@ -413,6 +415,8 @@ async def test_recover_in_vain(server: Server) -> None:
     assert (refused.reason, refused.metadata["turn"]) == ("TURN_IN_PROGRESS", turn.name)
     await closed(server, in_the_way[0], force=True)
     assert (await end_of(server, turn)).state == SUCCEEDED
+    await server.ai.RetireSession(RetireSessionRequest(name=one.name), timeout=LIMIT)
+    assert await reason(one.recover()) == "SESSION_RETIRED"
 
 
 async def test_no_address(server: Server, person: Person, playground: PlaygroundProcess) -> None:
