@@ -13,9 +13,15 @@ from uuid import uuid4
 import pytest
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_service_pb2 import GetTabRequest
-from tabmux.v1.web_ai_service_pb2 import CreateSessionRequest, StreamAnswerRequest
+from tabmux.v1.web_ai_service_pb2 import (
+    CreateSessionRequest,
+    RecoverSessionRequest,
+    RecoverSessionResponse,
+    StreamAnswerRequest,
+)
 
 from tests.e2e.person import Person
+from tests.e2e.refusals import reason
 from tests.e2e.serving import LIMIT, Server
 from tests.e2e.test_conversations import Talk, talk
 from tests.hostile.descriptors import TomlValue, describe
@@ -451,6 +457,21 @@ async def test_sign_in_host(server: Server, site: Site, person: Person) -> None:
     assert {turn.error.reason for turn in (seen[1], again[3])} == {"PROVIDER_SIGN_IN_REQUIRED"}
     assert [len(site.received(prompt)) for prompt in (first, second)] == [1, 1]
     assert (await one.end(again[-1])).answer_markdown == "half whole"
+
+
+async def test_recovered_behind_a_bar(server: Server, site: Site, person: Person) -> None:
+    """RecoverSession tells what a person has to see to, and leaves the page to them (O-140, SUB-12)."""
+    one = await talk(server, "hostile-barred-sign-in")
+    request = RecoverSessionRequest(name=one.name)
+    received = site.received()
+    reasons = [await reason(server.ai.RecoverSession(request, timeout=3 * LIMIT)) for _ in range(2)]
+    tab = (await one.session()).tab
+    await person.evaluate(await page_of(one, person), "engine.unbar()")
+    back = await server.ai.RecoverSession(request, timeout=3 * LIMIT)
+
+    assert reasons == ["PROVIDER_SIGN_IN_REQUIRED"] * 2
+    assert (back.strategy, back.session.tab, back.previous_tab) == (RecoverSessionResponse.STRATEGY_NONE, tab, tab)
+    assert site.received() == received
 
 
 async def test_restart_while_blocked(server: Server, site: Site, person: Person) -> None:

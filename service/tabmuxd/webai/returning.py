@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
@@ -18,11 +20,14 @@ from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import owning, records, whereabouts
+from tabmuxd.webai import barriers, owning, records, whereabouts
+from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
+from tabmuxd.webai.conversation import RETRY
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import TabLost
 
 _PAGE_TIMEOUT: Final = 10.0
+_READY_TIMEOUT: Final = 5.0
 _NAVIGATION_TIMEOUT: Final = 20.0
 # Its tab is closed, or another one got for it, while it is looked at: how often that is followed.
 _ROUNDS: Final = 4
@@ -117,12 +122,16 @@ class Returning:
         if not session.tab:
             raise TabLost(session.name)
         page = await self._tabs.wait_for_page(session.tab, timeout=_PAGE_TIMEOUT)
+        shown = await self._tabs.address(page)
         turn = self._log.live.turns.get(session.open_turn) if session.open_turn else None
-        submitted = turn is not None and turn.step is not TurnState.PENDING
-        if whereabouts.is_home(descriptor, session, await self._tabs.address(page), submitted=submitted):
-            return Return.NONE
-        if session.open_turn:
+        if turn is not None:
+            submitted = turn.step is not TurnState.PENDING
+            if whereabouts.is_home(descriptor, session, shown, submitted=submitted):
+                return Return.NONE
             raise records.in_progress(session)  # which finds that its page is elsewhere
+        await _check_way(page, descriptor)
+        if whereabouts.is_home(descriptor, session, shown):
+            return Return.NONE
         uri = whereabouts.home(descriptor, session)
         if not uri:
             raise whereabouts.no_address(session)
@@ -133,8 +142,36 @@ class Returning:
                 lambda shown: "" if whereabouts.is_home(descriptor, session, shown) else uri,
                 timeout=_NAVIGATION_TIMEOUT,
             )
+            await _check_way(page, descriptor)
             await self._log.change(partial(_arrived, name=session.name, page=page, descriptor=descriptor))
         return Return.NAVIGATED
+
+
+async def _check_way(page: Page, descriptor: Descriptor) -> None:
+    """Raise what a person has to see to in this page, which is left as it is: sign-in, challenge, or consent."""
+    if refused := barriers.at_address(descriptor, page.shown_uri, page.tab):
+        raise refused
+    if not descriptor.is_at(page.shown_uri):
+        return
+    chat = ChatPage(page, descriptor)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_READY_TIMEOUT):
+                while not await _is_ready(chat, descriptor):
+                    await chat.changed(RETRY)
+    finally:
+        chat.close()
+
+
+async def _is_ready(chat: ChatPage, descriptor: Descriptor) -> bool:
+    """Whether the page shows all that it will; raises what a person has to see to."""
+    try:
+        sample = await chat.look(())
+    except (CdpError, PageNotAnswering):
+        return False
+    if refused := barriers.shown(descriptor, sample, chat.page.tab):
+        raise refused
+    return sample.ready
 
 
 # On the store's thread
