@@ -59,10 +59,10 @@ def test_parse() -> None:
             send=("#send",),
             stop=("#stop",),
             user_turn=".user",
-            assistant_turn=".assistant",
+            assistant_turn=(".assistant",),
             turn_key="data-id",
             prompt_text=".text",
-            answer_text=".markdown",
+            answer_text=(".markdown",),
             done_mark=(".copy",),
             failure=("[role=alert]",),
             root="chat-app",
@@ -133,6 +133,38 @@ def test_wrong_barriers(before: str, after: str, named: str) -> None:
 
     with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
         descriptor.parse(_MORE.replace(before, after), "mine.toml")
+
+
+def test_answers() -> None:
+    """What stands in the place of an answer, and how long quiet has to be, are in the descriptor too."""
+    head = 'placeholder_prefixes = ["Pro Thinking"]\nhalted_texts = ["Stopped"]\nanswer_prefix = "Thought.*\\n"\n'
+    page = 'hint_mark = [".hint"]\nanswer_files = ["img"]\n'
+    times = "quiet = [[16, 8], [40, 3.5]]\nquiet_longer = 4\nhint_quiet = 2\nlast_done_quiet = 5\nlast_quiet = 6\n"
+    text = _TEXT.replace("[page]\n", f"{head}[page]\n{page}").replace('done_mark = [".copy"]', "done_mark = []") + times
+    found = descriptor.parse(text, "chat.toml")
+
+    assert (found.placeholder_prefixes, found.halted_texts) == (("pro thinking",), frozenset({"stopped"}))
+    assert found.answer_prefix == re.compile("Thought.*\n")
+    assert (found.marks.done_mark, found.marks.hint_mark, found.marks.answer_files) == ((), (".hint",), ("img",))
+    assert (found.quiet_completes, _chat().quiet_completes) == (True, False)
+    assert found.windows == Windows(1.5, 2.0, ((16.0, 8.0), (40.0, 3.5)), 4.0, 5.0, 6.0)
+    assert [found.windows.quiet_for(count) for count in (0, 15, 16, 39, 40)] == [8.0, 8.0, 3.5, 3.5, 4.0]
+
+
+def test_usual_windows() -> None:
+    """Short texts need longer, since some pages pause behind their first words (FIN-12)."""
+    windows = Windows()
+
+    assert [windows.quiet_for(count) for count in (1, 15, 16, 39, 40, 499, 500)] == [8.0, 8.0, 3.0, 3.0, 2.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "value", ["5", "[5]", "[[1]]", "[[1, 2, 3]]", '[["1", 2]]', "[[1, -2]]", "[[1, inf]]", "[[2, 1], [1, 1]]"]
+)
+def test_wrong_pairs(value: str) -> None:
+    """Windows by length are pairs of numbers in order, or refused with file and field."""
+    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*quiet"):
+        descriptor.parse(f"{_TEXT}quiet = {value}\n", "mine.toml")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +303,11 @@ def test_no_page() -> None:
         ("composer", "[5]"),
         ("composer", '[""]'),
         ("send", "{}"),
-        ("done_mark", "[]"),
+        ("done_mark", '".copy"'),
+        ("done_mark", "[5]"),
+        ("assistant_turn", "[]"),
+        ("assistant_turn", '[""]'),
+        ("answer_text", "5"),
         ("user_turn", "5"),
         ("user_turn", '""'),
         ("turn_key", '""'),

@@ -23,8 +23,25 @@ def _answer(key: str, text: str | None = "42", *, done: bool = False) -> SeenTur
     return SeenTurn(key, "assistant", text, done=done)
 
 
+def _shown(*turns: SeenTurn) -> Sample:
+    return replace(sample(), turns=turns)
+
+
 def _own(*turns: SeenTurn) -> OwnTurn | None:
-    return own_turn(replace(sample(), turns=turns), _OWN)
+    """The own turn, without its keys."""
+    found = own_turn(_shown(*turns), _OWN)
+    return found and replace(found, user_key="", parts=())
+
+
+def _seen(*looks: tuple[SeenTurn, ...]) -> list[tuple[str, bool] | None]:
+    """Text and mark of the own answer in each of these looks, one after another."""
+    found: list[tuple[str, bool] | None] = []
+    before: OwnTurn | None = None
+    for turns in looks:
+        own = own_turn(_shown(*turns), _OWN, before)
+        before = own or before
+        found.append((own.answer, own.done) if own else None)
+    return found
 
 
 def test_not_there() -> None:
@@ -88,9 +105,9 @@ def test_prompt_is_no_answer() -> None:
 
 def test_white_space() -> None:
     """A prompt is found again though the page shows its white space, or its Markdown, in another way (SUB-06)."""
-    shown = replace(sample(), turns=(_user("u1", " a\n\n b\u00a0c "),))
+    shown = _shown(_user("u1", " a\n\n b\u00a0c "))
 
-    assert own_turn(shown, lookup_hash("a\tb c")) == OwnTurn("", done=False, answered=False)
+    assert own_turn(shown, lookup_hash("a\tb c")) == OwnTurn("", done=False, answered=False, user_key="u1")
     assert normalised(" a\n\n b\u00a0c ") == "a b c"
     assert lookup_hash("# a\n**b**") == lookup_hash("a b") == hashlib.sha256(b"ab").hexdigest()
 
@@ -98,6 +115,70 @@ def test_white_space() -> None:
 def test_lookup_without_letters() -> None:
     """A prompt without letters and digits is found by its marks (SUB-07)."""
     assert lookup_hash(" ?!\n") == lookup_hash("?!") != lookup_hash("!?")
+
+
+def test_dropped() -> None:
+    """What a page drops above what is in sight stays own by its keys, and so does the text of it (FIN-14)."""
+    prompt, first, second = _user("u1"), _answer("a1", "1"), _answer("a2", "2")
+
+    assert _seen((prompt, first), (prompt, first, second), (first, second), (replace(second, done=True),)) == [
+        ("1", False),
+        ("1\n\n2", False),
+        ("1\n\n2", False),
+        ("1\n\n2", True),
+    ]
+    assert _seen((prompt, first), (_answer("a0", "0"), _answer("a9", "9"))) == [("1", False), None]
+    assert _seen((prompt, first), (first, _user("u2", "Else"), second)) == [("1", False), ("1", False)]
+
+
+def test_emptied() -> None:
+    """A page that empties turns out of sight loses neither the own prompt nor its text (FIN-14)."""
+    prompt, answer = _user("u1"), _answer("a1", "42", done=True)
+
+    assert _seen((prompt, answer), (_user("u1", ""), _answer("a1", "", done=True))) == [("42", True), ("42", True)]
+
+
+def test_remembered() -> None:
+    """A part that went while it was the last one may have grown unseen; one with another behind it was finished."""
+    prompt, first, second = _user("u1"), _answer("a1", "1"), _answer("a2", "2")
+    empty = _answer("a1", "", done=True)
+
+    def remembered(*looks: tuple[SeenTurn, ...]) -> bool:
+        before: OwnTurn | None = None
+        for turns in looks:
+            before = own_turn(_shown(*turns), _OWN, before) or before
+        return before is not None and before.remembered
+
+    assert remembered((prompt, first), (prompt, empty))
+    assert not remembered((prompt, first), (prompt, empty), (prompt, first))
+    assert not remembered((prompt, first, second), (prompt, empty, second))
+    assert not remembered((prompt, first, second), (second,))
+    assert not remembered((prompt,), (prompt, empty))
+
+
+def test_replaced() -> None:
+    """A node that the page puts in the place of another below the own prompt is not a second answer (FIN-14)."""
+    prompt = _user("u1")
+
+    assert _seen((prompt, _answer("draft", "4")), (prompt, _answer("final", "42", done=True))) == [
+        ("4", False),
+        ("42", True),
+    ]
+
+
+def test_same_text_by_a_person() -> None:
+    """The own prompt stays the own, though a person sends the same text again (O-136, SUB-16)."""
+    own, theirs = (_user("u1"), _answer("a1", "1", done=True)), (_user("u2"), _answer("a2", "2"))
+
+    assert _seen(own, own + theirs) == [("1", True), ("1", True)]
+
+
+def test_loaded_again() -> None:
+    """A page that is loaded again and gives other keys is read by the text of the prompt (FIN-18)."""
+    assert _seen((_user("u1"), _answer("a1", "1")), (_user("x"), _answer("y", "12", done=True))) == [
+        ("1", False),
+        ("12", True),
+    ]
 
 
 def test_keys() -> None:

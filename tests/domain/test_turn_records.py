@@ -563,3 +563,22 @@ async def test_unknown_provider(log: Log) -> None:
         "",
         {},
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept", "codes"),
+    [
+        ("a" * 2**20, "a" * 2**20, []),
+        ("a" * 2**20 + "b", "a" * 2**20, ["answer-cut"]),
+        ("a" * (2**20 - 1) + "\u00e4", "a" * (2**20 - 1), ["answer-cut"]),
+    ],
+    ids=["fits", "cut", "within a character"],
+)
+async def test_cut(log: Log, answer: str, kept: str, codes: list[str]) -> None:
+    """An answer of more than 1 MiB is cut on a character border, with a warning and its whole size."""
+    ending = Ending(TurnState.SUCCEEDED, answer)
+    turn = await log.change(lambda changes: records.end(changes, _TURN, ending))
+
+    assert turn.answer_markdown == kept
+    assert turn.answer_size_bytes == len(answer.encode())
+    assert [warning.code for warning in turn.warnings] == codes

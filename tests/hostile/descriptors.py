@@ -10,7 +10,7 @@ from typing import Final
 from tests.hostile.site import Site
 
 Mark = dict[str, str]
-TomlValue = str | float | int | list[str] | list[Mark]
+TomlValue = str | float | int | list[str] | list[Mark] | list[list[float]]
 
 _PAGE: Final[Mapping[str, TomlValue]] = {
     "ready": 'html[data-ready="1"]',
@@ -23,10 +23,16 @@ _PAGE: Final[Mapping[str, TomlValue]] = {
     "prompt_text": ".prompt",
     "answer_text": ".markdown",
     "done_mark": ['button[data-testid="copy-turn-action-button"]'],
-    "failure": ['#transcript > [role="alert"]'],
+    "failure": ["#transcript > .failure"],
+    "answer_files": ["img.made"],
 }
 _WINDOWS: Final[Mapping[str, TomlValue]] = {
     "done_quiet": 0.3,
+    "hint_quiet": 0.3,
+    "quiet": [[16, 1.5], [40, 1.0]],
+    "quiet_longer": 0.8,
+    "last_done_quiet": 0.6,
+    "last_quiet": 2.0,
     "stalled_after": 1.0,
     "give_up_after": 4.0,
     "composer_wait": 4.0,
@@ -34,11 +40,13 @@ _WINDOWS: Final[Mapping[str, TomlValue]] = {
 }
 _TOP: Final[Mapping[str, TomlValue]] = {
     "version": "1",
-    "hosts": ["127.0.0.1", "localhost"],
     "conversation_path": "/v/[a-z0-9,-]+/c/[0-9a-f]{12}",
     "answer_timeout_seconds": 60,
     "max_prompt_characters": 1048576,
     "placeholders": ["Thinking", "Searching..."],
+    "placeholder_prefixes": ["Pro thinking"],
+    "halted_texts": ["Stopped thinking"],
+    "answer_prefix": "(?i)thought for [^\\n]+(\\n|$)",
 }
 
 
@@ -48,6 +56,7 @@ def describe(
     variant: str = "plain",
     *,
     provider: str = "",
+    host: str = "127.0.0.1",
     top: Mapping[str, TomlValue] | None = None,
     page: Mapping[str, TomlValue] | None = None,
     windows: Mapping[str, TomlValue] | None = None,
@@ -55,10 +64,13 @@ def describe(
 ) -> str:
     """Write the descriptor of a provider whose page is this variant, for a server that is not started yet; its id.
 
-    `top`, `page` and `windows` change single fields; `tables` are whole ones besides.
+    `host`: a name that leads to loopback, since a browser holds few connections to one name. `top`, `page` and
+    `windows` change single fields; `tables` are whole ones besides.
     """
     identity = provider or f"hostile-{variant.replace(',', '-')}"
-    head = {"id": identity, "display_name": identity, "start_uri": site.at(variant), **_TOP, **(top or {})}
+    hosts = [host, *(name for name in ("127.0.0.1", "localhost") if name != host)]
+    start_uri = site.at(variant, host=host)
+    head = {"id": identity, "display_name": identity, "start_uri": start_uri, "hosts": hosts, **_TOP, **(top or {})}
     found: dict[str, Mapping[str, TomlValue]] = {
         "page": {**_PAGE, **(page or {})},
         "windows": {**_WINDOWS, **(windows or {})},
@@ -77,10 +89,10 @@ def _line(name: str, value: TomlValue) -> str:
     return f"{name} = {_toml(value)}"
 
 
-def _toml(value: TomlValue | Mark) -> str:
+def _toml(value: object) -> str:
     # JSON's strings and numbers are TOML's as well.
     if isinstance(value, dict):
-        return "{" + ", ".join(_line(key, text) for key, text in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {_toml(text)}" for key, text in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
     return json.dumps(value)

@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final
 
+HELD: Final = 3600.0
+"""Seconds of a phase that lasts until a test lets the page go on."""
 _PIECES: Final = 8
 
 

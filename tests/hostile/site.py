@@ -105,6 +105,15 @@ class Site:
         """How often Stop was pressed while the page showed the answer to this prompt."""
         return self._last(prompt).stop_presses
 
+    def go_on(self, prompt: str) -> None:
+        """The answer to this prompt goes on with its next phase at once."""
+        turn = self._last(prompt)
+        with self._moved:
+            now = time.monotonic()
+            _number, _view, following, _ended = turn.at(now)
+            turn.began -= (following or now) - now
+            self._moved.notify_all()
+
     def stop(self, prompt: str) -> None:
         """A person presses Stop."""
         self._press_stop(self._last(prompt))

@@ -17,16 +17,20 @@ from tabmuxd.webai.submission import pieces
 
 _WORLD: Final = "tabmux"
 _BINDING: Final = "tabmuxChanged"
-_PARTS: Final = ("composer", "barriers")
+_PARTS: Final = ("turns", "composer", "barriers")
+_SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
+_ANSWER: Final = _SCRIPTS.joinpath("answer.js").read_text("utf-8")
+_CLIPBOARD: Final = _SCRIPTS.joinpath("clipboard.js").read_text("utf-8")
 _PIECE_TIMEOUT: Final = 15.0
 _LOOK_TIMEOUT: Final = 5.0
 _LEAST_INTERVAL: Final = 0.1
+_COPY_WAIT: Final = 1.5
+_NOBODY_SINCE: Final = 10.0
 
 
 def _script() -> str:
     """The page script: a function of the marks and of its parts."""
-    folder = resources.files("tabmuxd.webai.providers")
-    page, *parts = (folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("page", *_PARTS))
+    page, *parts = (_SCRIPTS.joinpath(f"{name}.js").read_text("utf-8") for name in ("page", *_PARTS))
     told = ", ".join(f"{name}: ({part})" for name, part in zip(_PARTS, parts, strict=True))
     return f"(marks) => ({page})(marks, {{{told}}})"
 
@@ -129,6 +133,55 @@ class ChatPage:
         """Press the one Stop control that is shown; False if there is none, or more than one."""
         return bool(await self._run("tabmux.pressStop()", gesture=True))
 
+    async def answer_words(self, keys: tuple[str, ...]) -> str:
+        """The text that these turns show, without formulas. Raises as `answer_html`."""
+        return str(await self._run(f"{self._answer(keys)}.words()")).encode("utf-8", "replace").decode()
+
+    async def answer_html(self, keys: tuple[str, ...]) -> list[str]:
+        """What these turns show, in pieces of HTML that stand on their own, without what is no content.
+
+        Raises CdpError, or PageNotAnswering where the document changed meanwhile.
+        """
+        found = await self._run(f"{self._answer(keys)}.html()")
+        if not isinstance(found, list):
+            raise PageNotAnswering
+        # A page can hold halves of characters (lone surrogates), which UTF-8 cannot.
+        return [str(piece).encode("utf-8", "replace").decode() for piece in cast("list[object]", found)]
+
+    async def copied_answer(self, keys: tuple[str, ...]) -> str | None:
+        """What the page itself copies of these turns; None where it copies nothing, or somebody is at work in it.
+
+        Its copy control is pressed, and what it writes is caught on the way: the clipboard stays as it is. Raises as
+        `answer_html`.
+        """
+        answer = self._answer(keys)
+        offered = f"tabmux.idle({_NOBODY_SINCE * 1000}) && {answer}.copies()"
+        if not self._descriptor.marks.copy or not await self._run(offered):
+            return None
+        catching = await self._catch_copy()
+        await self._run(f"{answer}.copy()", gesture=True)
+        reply = await self.page.call(
+            "Runtime.awaitPromise", {"promiseObjectId": catching, "returnByValue": True}, timeout=_LOOK_TIMEOUT
+        )
+        text = cast("dict[str, Any]", reply.get("result", {})).get("value")
+        return text.encode("utf-8", "replace").decode() if isinstance(text, str) else None
+
+    async def _catch_copy(self) -> str:
+        """Be ready for what the page writes to the clipboard; gives the handle of the promise of it.
+
+        It is caught in the page's own world: no other one sees what its scripts call.
+        """
+        expression = f"({_CLIPBOARD})({_COPY_WAIT * 1000})"
+        reply = await self.page.call("Runtime.evaluate", {"expression": expression}, timeout=_LOOK_TIMEOUT)
+        handle = cast("dict[str, Any]", reply.get("result", {})).get("objectId")
+        if not isinstance(handle, str) or "exceptionDetails" in reply:
+            raise PageNotAnswering
+        return handle
+
+    def _answer(self, keys: tuple[str, ...]) -> str:
+        turns, copy = f"tabmux.answer({json.dumps(keys)})", json.dumps(self._descriptor.marks.copy)
+        return f"({_ANSWER})({turns}, {copy})"
+
     async def _run(self, expression: str, *, gesture: bool = False) -> object:
         """Value of an expression in the world of the page script, which is put in where it is not there yet."""
         world = await self._present_world()
@@ -197,6 +250,8 @@ def _marks(descriptor: Descriptor) -> dict[str, object]:
         "prompt_text": marks.prompt_text,
         "answer_text": marks.answer_text,
         "done_mark": marks.done_mark,
+        "hint_mark": marks.hint_mark,
+        "answer_files": marks.answer_files,
         "failure": marks.failure,
         "composer_root": marks.composer_root,
         "not_send": marks.not_send,

@@ -70,6 +70,7 @@ class Conversation:
         self.chat: ChatPage | None = None
         self.page_since = 0.0
         self.last_refusal: Refused | None = None
+        self.own: OwnTurn | None = None
 
     def __repr__(self) -> str:
         """Of which turn."""
@@ -163,17 +164,28 @@ class Conversation:
         earlier = await self.around.log.list_turns(session_of(self.name), after=0, count=_MANY_TURNS)
         return any(turn.lookup_sha256 == held for _, turn in earlier if turn.state in _NOT_ANSWERED)
 
-    async def see(self, turn: Turn) -> tuple[Sample, OwnTurn | None]:
-        """One look at the conversation, through the page that stands behind the tab now; waits while there is none."""
+    async def see(
+        self, turn: Turn, unseen: Callable[[], Awaitable[None]] | None = None
+    ) -> tuple[Sample, OwnTurn | None]:
+        """One look at the conversation, through the page that stands behind the tab now; waits while there is none.
+
+        `unseen` is called after each look that the page did not answer.
+        """
         while True:
             try:
                 chat = await self.patiently(self.present)
                 sample = await self.look_here(chat, turn.baseline)
-                return sample, own_turn(sample, turn.lookup_sha256)
             except Barred as barred:
                 await self.blocked(barred)
+                continue
             except (CdpError, PageNotAnswering):
+                if unseen is not None:
+                    await unseen()
                 await asyncio.sleep(RETRY)
+                continue
+            own = own_turn(sample, turn.lookup_sha256, self.own)
+            self.own = own or self.own
+            return sample, own
 
     async def blocked(self, barred: Barred | None = None) -> None:
         """Record BLOCKED, unless it is recorded, wait until a person acted, and record what the turn goes on with.

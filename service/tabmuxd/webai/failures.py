@@ -20,6 +20,11 @@ def empty(turn: str) -> Refused:
     return _failure(turn, Reason.ANSWER_EMPTY, "The answer ended with neither text nor files.")
 
 
+def halted(turn: str) -> Refused:
+    """ANSWER_STOPPED: somebody pressed Stop in the page."""
+    return _failure(turn, Reason.ANSWER_STOPPED, "The answer was stopped in the page.")
+
+
 def stalled(turn: str) -> Refused:
     """ANSWER_STALLED."""
     return _failure(

@@ -28,10 +28,13 @@ from tabmuxd.resources.session import (
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.webai import parting
+from tabmuxd.webai.answers import border
 from tabmuxd.webai.owning import active
 from tabmuxd.webai.parting import Parting
 
+MAX_ANSWER_BYTES: Final = 1024 * 1024
 _LEASE_MARGIN: Final = timedelta(minutes=1)
+_CUT: Final = Warning("answer-cut", "The answer is longer than 1 MiB; this is its beginning.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +241,19 @@ def end(
 
 def _ended(turn: Turn, ending: Ending, now: datetime) -> Turn:
     refused = ending.refused and with_outcome(ending.refused, touched(turn), turn=True)
+    answer = ending.answer.encode()
+    kept = answer[: border(answer, MAX_ANSWER_BYTES)]
+    cut = (_CUT,) if len(kept) < len(answer) else ()
     return replace(
         turn,
         state=ending.state,
         prompt="",
         stalled=False,
-        answer_markdown=ending.answer,
-        answer_size_bytes=len(ending.answer.encode()),
+        answer_markdown=kept.decode(),
+        answer_size_bytes=len(answer),
         completion=ending.completion,
         error=refused.failure() if refused else None,
-        warnings=(*turn.warnings, *ending.warnings)[:20],
+        warnings=(*turn.warnings, *ending.warnings, *cut)[:20],
         end_time=now,
     )
 

@@ -15,12 +15,13 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
-from tabmuxd.webai import entering, failures, observing, records, seating, submission
+from tabmuxd.webai import entering, failures, records, seating, submission
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
+from tabmuxd.webai.observing import Answered, Observer
 from tabmuxd.webai.parting import parting
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
@@ -42,6 +43,7 @@ class TurnRunner:
         self._conversation = Conversation(turn.name, descriptor, around)
         self._place = place
         self._feed = feed
+        self._observer = Observer(self._conversation, feed)
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
 
@@ -58,10 +60,11 @@ class TurnRunner:
             return
         except TimeoutError:
             await self._take_back()
-            turn = conversation.around.log.live.turns.get(self.name)
-            state, error = (turn.state, turn.error) if turn else (None, None)
-            refused = failures.out_of_time(self.name, state, error, conversation.last_refusal)
-            await self._end(TurnState.FAILED, refused=refused)
+            if not await self._late_end():
+                turn = conversation.around.log.live.turns.get(self.name)
+                state, error = (turn.state, turn.error) if turn else (None, None)
+                refused = failures.out_of_time(self.name, state, error, conversation.last_refusal)
+                await self._end(TurnState.FAILED, refused=refused)
         except Refused as refused:
             if refused.reason is Reason.PROVIDER_LIMITED:
                 self._place.cool_down(refused)
@@ -76,7 +79,7 @@ class TurnRunner:
             turn = self._conversation.turn()
             # Behind what blocks a turn its provider may still write; nothing is pressed there.
             if turn.step is not TurnState.PENDING and (
-                turn.state is TurnState.BLOCKED or not await observing.stop(self._conversation, self._feed)
+                turn.state is TurnState.BLOCKED or not await self._observer.stop()
             ):
                 warnings = (Warning("stop-unconfirmed", "The provider was not seen to stop."),)
         await self._take_back()
@@ -110,8 +113,7 @@ class TurnRunner:
             await self._submit(turn)
         if self._conversation.turn().state is TurnState.SUBMITTING:
             await self._confirm()
-        evidence = await observing.follow(self._conversation, self._feed)
-        await self._end(TurnState.SUCCEEDED, completion=evidence)
+        await self._succeed(await self._observer.follow())
 
     async def _submit(self, turn: Turn) -> None:
         """Type the prompt and press send: SUBMITTING is recorded in between."""
@@ -182,6 +184,19 @@ class TurnRunner:
             records.note_conversation(changes, self.name, uri, sample.title)
 
         await conversation.change(record)
+
+    async def _late_end(self) -> bool:
+        """Whether a last look after the time was over found the answer whole: it is recorded then."""
+        try:
+            answered = await self._observer.last_look()
+            if answered is not None:
+                await self._succeed(answered)
+        except (TurnEnded, Refused):
+            return False
+        return answered is not None
+
+    async def _succeed(self, answered: Answered) -> None:
+        await self._end(TurnState.SUCCEEDED, completion=answered.completion, warnings=answered.warnings)
 
     async def _end(
         self,

@@ -22,12 +22,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SeenTurn:
-    """One turn as the page shows it; `text` is None where it stood in the baseline already."""
+    """One turn as the page shows it; `text` is None where it stood in the baseline already.
+
+    `hint`: something hints that it is finished. `files`: it has what an answer without text consists of.
+    """
 
     key: str
     role: Role
     text: str | None = None
     done: bool = False
+    hint: bool = False
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ def _turn(value: Mapping[str, object]) -> SeenTurn:
         role=role,
         text=None if text is None else _text(text),
         done=bool(value.get("done", False)),
+        hint=bool(value.get("hint", False)),
+        files=bool(value.get("files", False)),
     )
 
 
@@ -136,28 +143,46 @@ def key_of(turn: SeenTurn) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnTurn:
-    """The own prompt in the conversation and what stands behind it."""
+    """The own prompt in the conversation and what stands behind it.
+
+    `user_key` is that of the prompt's turn, `parts` are key and text of the answer's turns. `remembered`: not all of
+    the text stands in the page now, and what is missing may have grown since it was seen.
+    """
 
     answer: str
     done: bool
     answered: bool
+    hint: bool = False
+    files: bool = False
+    user_key: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+    remembered: bool = False
 
 
-def own_index(sample: Sample, lookup_sha256: str) -> int | None:
-    """Where the newest user turn outside the baseline stands that holds the prompt."""
-    for index in reversed(range(len(sample.turns))):
-        turn = sample.turns[index]
-        if turn.role == "user" and turn.text is not None and lookup_hash(turn.text) == lookup_sha256:
+def own_index(sample: Sample, lookup_sha256: str, before: OwnTurn | None = None) -> int | None:
+    """Where the newest user turn outside the baseline stands that holds the prompt.
+
+    The one that was own in a look `before` is taken, by its key, also where the page emptied it.
+    """
+    newest: int | None = None
+    for index, turn in enumerate(sample.turns):
+        if turn.role != "user" or turn.text is None:
+            continue
+        holds = lookup_hash(turn.text) == lookup_sha256
+        if before and turn.key == before.user_key and (holds or not turn.text.strip()):
             return index
-    return None
+        if holds:
+            newest = index
+    return newest
 
 
-def own_turn(sample: Sample, lookup_sha256: str) -> OwnTurn | None:
+def own_turn(sample: Sample, lookup_sha256: str, before: OwnTurn | None = None) -> OwnTurn | None:
     """The newest user turn outside the baseline that holds the prompt, with the assistant's turns behind it.
 
-    Only what stands behind the own prompt, up to the next user turn, is the answer.
+    Only what stands behind the own prompt, up to the next user turn, is the answer. What was own in a look `before`
+    still is, by its keys: pages drop or empty turns that are out of sight.
     """
-    at = own_index(sample, lookup_sha256)
+    at = _place(sample, lookup_sha256, before)
     if at is None:
         return None
     behind: list[SeenTurn] = []
@@ -165,5 +190,49 @@ def own_turn(sample: Sample, lookup_sha256: str) -> OwnTurn | None:
         if turn.role == "user":
             break
         behind.append(turn)
-    answer = "\n\n".join(turn.text for turn in behind if turn.text)
-    return OwnTurn(answer, bool(behind) and behind[-1].done, bool(behind))
+    prompt_shown = at >= 0 and sample.turns[at].role == "user"
+    known = before.parts if before else ()
+    parts = _parts(behind, known, dropped=not prompt_shown)
+    return OwnTurn(
+        answer="\n\n".join(text for _key, text in parts if text),
+        done=bool(behind) and behind[-1].done,
+        answered=bool(behind),
+        hint=bool(behind) and behind[-1].hint,
+        files=any(turn.files for turn in behind),
+        user_key=sample.turns[at].key if prompt_shown else before.user_key if before else "",
+        parts=parts,
+        remembered=_is_remembered(behind, known, parts),
+    )
+
+
+def _place(sample: Sample, lookup_sha256: str, before: OwnTurn | None) -> int | None:
+    """Index of the own prompt; where the page dropped it, that before the first part of the answer."""
+    at = own_index(sample, lookup_sha256, before)
+    if at is not None or before is None:
+        return at
+    known = {key for key, _text in before.parts}
+    return next(
+        (index - 1 for index, turn in enumerate(sample.turns) if turn.role == "assistant" and turn.key in known), None
+    )
+
+
+def _parts(
+    behind: list[SeenTurn], before: tuple[tuple[str, str], ...], *, dropped: bool
+) -> tuple[tuple[str, str], ...]:
+    """Key and text of each part: what a page emptied keeps its text; so does what it `dropped` above the first."""
+    known = dict(before)
+    shown = {turn.key for turn in behind}
+    above = tuple((key, text) for key, text in before if dropped and key not in shown)
+    return (*above, *((turn.key, turn.text or known.get(turn.key, "")) for turn in behind))
+
+
+def _is_remembered(
+    behind: list[SeenTurn], before: tuple[tuple[str, str], ...], parts: tuple[tuple[str, str], ...]
+) -> bool:
+    """Whether a part has a text that does not stand in the page, and was the last one when that was seen there.
+
+    One that had another behind it was finished.
+    """
+    shown = {turn.key for turn in behind if turn.text}
+    finished = {key for key, _text in before[:-1]}
+    return any(text and key not in shown and key not in finished for key, text in parts)

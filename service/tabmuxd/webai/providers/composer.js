@@ -82,6 +82,7 @@
   let looked = null;
 
   return {
+    free,
     // What the box holds and whether it can be used. `reading` names this look, for `press`.
     state() {
       const box = find();

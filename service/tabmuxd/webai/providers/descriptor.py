@@ -43,19 +43,24 @@ class PageMarks:
     anything is typed; empty means at once. `turn_key` is the attribute that tells one turn from another.
     `composer_root` selects what the composer has to be in; empty means anywhere but in side bars, dialogs and search
     boxes. `not_send` is never pressed to send, whatever else selects it. `sign_in`, `challenge`, `consent` and `limit`
-    stand in the way of a prompt.
+    stand in the way of a prompt. `done_mark`: stands in an answer that is finished; a provider may have none, but a
+    `hint_mark`, after whose sight a shorter quiet is enough. `copy`: the control in an answer that copies all of it.
+    `answer_files`: what an answer without text consists of, such as an image.
     """
 
     composer: tuple[str, ...]
     send: tuple[str, ...]
     stop: tuple[str, ...]
     user_turn: str
-    assistant_turn: str
+    assistant_turn: tuple[str, ...]
     turn_key: str
     prompt_text: str
-    answer_text: str
+    answer_text: tuple[str, ...]
     done_mark: tuple[str, ...]
     failure: tuple[str, ...]
+    copy: tuple[str, ...] = ()
+    hint_mark: tuple[str, ...] = ()
+    answer_files: tuple[str, ...] = ()
     root: str = ""
     ready: str = ""
     composer_root: str = ""
@@ -74,16 +79,28 @@ class PageMarks:
 class Windows:
     """Times in seconds.
 
-    `done_quiet`: how long the text of an answer with its finished mark has to be unchanged. `stalled_after`: quiet for
-    longer than is usual. `give_up_after`: quiet for too long. `composer_wait`: how long the composer may take to come.
-    `commit_wait`: how long the prompt may take to show in the conversation after the press.
+    `done_quiet`: how long the text of an answer with its finished mark has to be unchanged. Without such marks: `quiet`
+    has pairs, in order, of a number of characters and the time for texts shorter than that, `quiet_longer` is for all
+    others, and `hint_quiet` for those with a hint. When time is over: `last_done_quiet` with the mark, else
+    `last_quiet`. `stalled_after`: quiet for longer than is usual. `give_up_after`: quiet for too long.
+    `composer_wait`: how long the composer may take to come. `commit_wait`: how long the prompt may take to show in the
+    conversation after the press.
     """
 
     done_quiet: float = 0.5
+    hint_quiet: float = 1.5
+    quiet: tuple[tuple[float, float], ...] = ((16, 8.0), (40, 3.0), (500, 2.0))
+    quiet_longer: float = 3.0
+    last_done_quiet: float = 3.0
+    last_quiet: float = 5.0
     stalled_after: float = 30.0
     give_up_after: float = 600.0
     composer_wait: float = 15.0
     commit_wait: float = 20.0
+
+    def quiet_for(self, character_count: int) -> float:
+        """How long a text of this length has to be unchanged where quiet is all there is to go by."""
+        return next((seconds for below, seconds in self.quiet if character_count < below), self.quiet_longer)
 
 
 class _Limits(TypedDict):
@@ -100,6 +117,9 @@ class Descriptor:
     `draft`: what becomes of a text that is in the composer and not the service's own. `long_text`: how a long text gets
     there. `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`:
     seconds in which none begins after the provider has shown a limit of its own.
+
+    Texts in the place of an answer, in lower case: `placeholders` are no answers, nor is what begins with one of
+    `placeholder_prefixes`; `halted_texts` say that somebody stopped it. `answer_prefix` is cut off its beginning.
     """
 
     id: str
@@ -119,6 +139,14 @@ class Descriptor:
     limit_reset: tuple[re.Pattern[str], ...] = ()
     draft: DraftPolicy = "refuse"
     long_text: LongText = "insert"
+    placeholder_prefixes: tuple[str, ...] = ()
+    halted_texts: frozenset[str] = frozenset()
+    answer_prefix: re.Pattern[str] | None = None
+
+    @property
+    def quiet_completes(self) -> bool:
+        """Whether quiet alone completes an answer: only where the provider has no finished mark."""
+        return not self.marks.done_mark
 
     def is_at(self, uri: str) -> bool:
         """Whether an address belongs to the provider: its host is exactly one of the provider's.
@@ -185,7 +213,10 @@ def parse(text: str, source: str) -> Descriptor:
             conversation_path=_pattern("conversation_path", fields),
             default_answer_timeout=timedelta(seconds=fields.count("answer_timeout_seconds")),
             max_prompt_character_count=fields.count("max_prompt_characters"),
-            placeholders=frozenset(text.casefold() for text in fields.texts("placeholders", ())),
+            placeholders=frozenset(_folded("placeholders", fields)),
+            placeholder_prefixes=_folded("placeholder_prefixes", fields),
+            halted_texts=frozenset(_folded("halted_texts", fields)),
+            answer_prefix=_pattern("answer_prefix", fields) if fields.has("answer_prefix") else None,
             marks=_marks(fields.table("page")),
             windows=_windows(fields.table("windows", {})),
             **_limits(fields.table("limits", {})),
@@ -201,6 +232,10 @@ def parse(text: str, source: str) -> Descriptor:
     if not descriptor.is_at(descriptor.start_uri):
         raise DescriptorError(f"{source}: the field 'start_uri' must be an http or https address at one of 'hosts'")
     return descriptor
+
+
+def _folded(name: str, fields: Fields) -> tuple[str, ...]:
+    return tuple(text.casefold() for text in fields.texts(name, ()))
 
 
 def _pattern(name: str, fields: Fields) -> re.Pattern[str]:
@@ -246,12 +281,15 @@ def _marks(table: Fields) -> PageMarks:
         send=table.texts("send"),
         stop=table.texts("stop"),
         user_turn=table.text("user_turn"),
-        assistant_turn=table.text("assistant_turn"),
+        assistant_turn=table.text_or_texts("assistant_turn"),
         turn_key=table.text("turn_key"),
         prompt_text=table.text("prompt_text"),
-        answer_text=table.text("answer_text"),
-        done_mark=table.texts("done_mark"),
+        answer_text=table.text_or_texts("answer_text"),
+        done_mark=table.texts("done_mark", may_be_empty=True),
         failure=table.texts("failure"),
+        copy=table.texts("copy", ()),
+        hint_mark=table.texts("hint_mark", ()),
+        answer_files=table.texts("answer_files", ()),
         root=table.text("root", ""),
         ready=table.text("ready", ""),
         composer_root=table.text("composer_root", ""),
@@ -275,6 +313,11 @@ def _windows(table: Fields) -> Windows:
     usual = Windows()
     windows = Windows(
         done_quiet=table.number("done_quiet", usual.done_quiet),
+        hint_quiet=table.number("hint_quiet", usual.hint_quiet),
+        quiet=table.pairs("quiet", usual.quiet),
+        quiet_longer=table.number("quiet_longer", usual.quiet_longer),
+        last_done_quiet=table.number("last_done_quiet", usual.last_done_quiet),
+        last_quiet=table.number("last_quiet", usual.last_quiet),
         stalled_after=table.number("stalled_after", usual.stalled_after),
         give_up_after=table.number("give_up_after", usual.give_up_after),
         composer_wait=table.number("composer_wait", usual.composer_wait),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 
@@ -26,12 +27,13 @@ class Fields:
             raise FieldError(f"the field {name!r} must be a text")
         return value
 
-    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A list of texts, none of them empty; one at least unless it may be left out."""
+    def texts(self, name: str, default: Sequence[str] | None = None, *, may_be_empty: bool = False) -> tuple[str, ...]:
+        """A list of texts, none of them empty; one at least unless it may be left out or be empty."""
         value = self._take(name, default)
         entries = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
         texts = tuple(entry for entry in entries if isinstance(entry, str) and entry)
-        if len(texts) < len(entries) or not isinstance(value, list | tuple) or (not texts and default is None):
+        needed = default is None and not may_be_empty
+        if len(texts) < len(entries) or not isinstance(value, list | tuple) or (not texts and needed):
             raise FieldError(f"the field {name!r} must be a list of texts")
         return texts
 
@@ -53,6 +55,24 @@ class Fields:
             pairs.append((fields.text("selector"), fields.text("text", "")))
             fields.finish()
         return tuple(pairs)
+
+    def text_or_texts(self, name: str) -> tuple[str, ...]:
+        """A text, or a list of them; none is empty."""
+        return (self.text(name),) if isinstance(self._values.get(name), str) else self.texts(name)
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there."""
+        return name in self._values
+
+    def pairs(self, name: str, default: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        """A list of pairs of numbers not below 0, the first of which rise."""
+        value = self._take(name, default)
+        entries = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
+        pairs = tuple(pair for entry in entries if (pair := _pair(entry)))
+        rising = all(one < other for (one, _), (other, _) in pairwise(pairs))
+        if len(pairs) < len(entries) or not rising:
+            raise FieldError(f"the field {name!r} must be a list of pairs of numbers, in order")
+        return pairs
 
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number, not below 0."""
@@ -101,3 +121,14 @@ def _mapping(name: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise FieldError(f"the field {name!r} must be a list of marks")
     return cast("Mapping[str, object]", value)
+
+
+def _pair(entry: object) -> tuple[float, float] | None:
+    if not isinstance(entry, list | tuple):
+        return None
+    numbers = [
+        float(number)
+        for number in cast("Sequence[object]", entry)
+        if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < math.inf
+    ]
+    return (numbers[0], numbers[1]) if len(numbers) == len(cast("Sequence[object]", entry)) == 2 else None  # noqa: PLR2004

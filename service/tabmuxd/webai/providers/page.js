@@ -1,7 +1,7 @@
 // The page script: reads one chat page by a descriptor's marks, in an isolated world of the main frame.
 // Evaluated once a document; gives `globalThis.tabmux`. `parts` are what stands beside it in files of their own. It
 // changes the page only in what the composer's part says, and in `pressStop`. No timers: a MutationObserver says
-// "changed" once, until the next sample.
+// "changed" once, until the next sample. `answer.js` reads an answer that is finished.
 (marks, parts) => {
   if (globalThis.tabmux) return;
 
@@ -19,19 +19,14 @@
   // As `closest`, and out of shadow roots.
   const within = (element, selector) =>
     element.closest(selector) ?? (element.getRootNode().host ? within(element.getRootNode().host, selector) : null);
-  const turnSelector = `${marks.user_turn}, ${marks.assistant_turn}`;
+  const turnSelector = [marks.user_turn, ...marks.assistant_turn].join(", ");
   const inTurn = (element) => Boolean(within(element, turnSelector));
-  const turnElements = () => all(turnSelector).filter((turn) => !turn.parentElement?.closest(turnSelector));
   const controls = (selectors) => {
     for (const selector of selectors) {
       const found = all(selector).filter((element) => visible(element) && !inTurn(element));
       if (found.length) return found;
     }
     return [];
-  };
-  const textIn = (turn, selector) => {
-    const parts = all(selector, turn).filter((part) => !part.parentElement.closest(selector));
-    return parts.length ? parts.map((part) => part.innerText).join("\n\n") : turn.innerText;
   };
 
   // Since when no element came or went, and whether the list of turns was seen to be whole: as it is once a prompt was
@@ -82,20 +77,18 @@
     });
   };
 
-  const turns = (known) => {
-    const seen = new Set(known);
-    return turnElements().map((turn) => {
-      const key = turn.getAttribute(marks.turn_key) ?? "";
-      const role = turn.matches(marks.user_turn) ? "user" : "assistant";
-      if (key && seen.has(key)) return { key, role };
-      const text = textIn(turn, role === "user" ? marks.prompt_text : marks.answer_text);
-      const done = role === "assistant" && marks.done_mark.some((mark) => all(mark, turn).length > 0);
-      return { key, role, text, done };
-    });
-  };
+  let lastInput = -Infinity;
+  for (const kind of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) {
+    const note = (event) => {
+      if (event.isTrusted) lastInput = performance.now();
+    };
+    addEventListener(kind, note, { capture: true, passive: true });
+  }
 
-  const page = { marks, root, all, visible, within, inTurn, turnElements, controls, notePress };
-  const { state, ...acting } = parts.composer(page);
+  const basis = { marks, root, all, visible, within, inTurn, controls, notePress };
+  const { turns, banner, answer, turnElements } = parts.turns(basis);
+  const page = { ...basis, turnElements };
+  const { state, free, ...acting } = parts.composer(page);
   const barrier = parts.barriers(page);
 
   globalThis.tabmux = {
@@ -106,7 +99,6 @@
       noteAddress();
       armed = true;
       askFrame();
-      const banner = marks.failure.flatMap((mark) => all(mark)).find(visible);
       const seen = {
         uri: location.href,
         title: document.title,
@@ -114,7 +106,7 @@
         ...barrier(),
         ...state(),
         stop: controls(marks.stop).length > 0,
-        failure: banner ? banner.innerText : "",
+        failure: banner(marks.failure)?.innerText ?? "",
         turns: turns(known),
         still: (performance.now() - stillSince) / 1000,
         whole,
@@ -124,9 +116,14 @@
       return { ...seen, focused: focus && free && acting.focus(location.pathname) === "focused" };
     },
     ...acting,
-    // Press stop if exactly one is shown.
+    // Elements of these turns, in order, with their parts that have the text; for `answer.js`.
+    answer,
+    // Whether nobody was at work in the page for so many milliseconds.
+    idle: (milliseconds) => performance.now() - lastInput > milliseconds,
+    // Press stop if exactly one is shown, or one alone of them is not covered.
     pressStop() {
-      const stops = controls(marks.stop);
+      const shown = controls(marks.stop);
+      const stops = shown.length > 1 ? shown.filter(free) : shown;
       if (stops.length !== 1) return false;
       stops[0].click();
       return true;

@@ -1,0 +1,95 @@
+"""An answer in Markdown: from the HTML that a page shows, and whether a text can be that answer. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from bs4 import Tag
+from markdownify import ATX, BACKSLASH, MarkdownConverter
+
+_LEAST_SHARE: Final = 0.7
+_LEAST_WORDS_SHARE: Final = 0.8
+_WORDS_ASKED: Final = 200
+_WORD: Final = re.compile(r"\w+")
+_MAX_PIECE_TAGS: Final = 2_000
+_TICKS: Final = re.compile("`+")
+# What Markdown would take for markup in the middle of a text, and at the beginning of a line.
+_MARKUP: Final = re.compile(r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\[(?=[^\]\n]*\]\()")
+_LEADING: Final = re.compile(r"^(\s*)([-+>](?=\s|$)|#{1,6}(?=\s|$)|~{3})", re.MULTILINE)
+_LEADING_NUMBER: Final = re.compile(r"^(\s*\d{1,9})([.)](?=\s|$))", re.MULTILINE)
+_PIPE: Final = re.compile(r"(?<!\\)\|")
+
+
+class TooLargeError(Exception):
+    """A piece of an answer has so many elements that its conversion would hold up everything else."""
+
+
+class _Converter(MarkdownConverter):
+    """With formulas as TeX, code blocks that name their language, and no more escapes than a text needs."""
+
+    def __init__(self) -> None:
+        super().__init__(heading_style=ATX, bullets="-", newline_style=BACKSLASH, table_infer_header=True)
+
+    def escape(self, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
+        """Text that stays text."""
+        return _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+
+    def convert_span(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
+        """A formula, where it is one."""
+        tex = el.get("data-tex")
+        if not isinstance(tex, str):
+            return text
+        return f"\n\n$$\n{tex}\n$$\n\n" if el.has_attr("data-display") else f"${tex}$"
+
+    def convert_p(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
+        """A paragraph, which is no list and no heading, whatever it begins with."""
+        if "_inline" in parent_tags:
+            return f" {text.strip()} "
+        escaped = _LEADING_NUMBER.sub(r"\1\\\2", _LEADING.sub(r"\1\\\2", text.strip(" \t\r\n")))
+        return f"\n\n{escaped}\n\n" if escaped else ""
+
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
+        """A block of code, with a fence that is longer than all in it."""
+        code = text.removeprefix("\n").removesuffix("\n")
+        fence = "`" * max(3, *(len(run) + 1 for run in _TICKS.findall(code)), 0)
+        return f"\n\n{fence}{_language(el)}\n{code}\n{fence}\n\n"
+
+    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
+        """One cell of a table, in one line."""
+        cell = _PIPE.sub(r"\|", text.strip().replace("\\\n", " ").replace("\n", " "))
+        span = el.get("colspan")
+        count = int(span) if isinstance(span, str) and span.isdecimal() and len(span) < 3 else 1  # noqa: PLR2004
+        return f" {cell} " + "|" * max(1, count)
+
+    convert_th = convert_td
+
+
+def _language(block: Tag) -> str:
+    """Language of a code block, named at it or at the code in it; empty if none is."""
+    for element in (block, block.find("code")):
+        if isinstance(element, Tag) and isinstance(named := element.get("data-language"), str):
+            return named
+    return ""
+
+
+def from_html(piece: str) -> str:
+    """Markdown of one piece of an answer, which stands on its own; raises TooLargeError.
+
+    A blank that is kept beside another one comes as U+FDD0, which is no character of any text.
+    """
+    if piece.count("<") > 2 * _MAX_PIECE_TAGS:
+        raise TooLargeError
+    try:
+        return str(_Converter().convert(piece)).strip("\n").replace("\ufdd0", " ")
+    except RecursionError as error:
+        raise TooLargeError from error
+
+
+def is_plausible(text: str, shown: str) -> bool:
+    """Whether a text can be what a page shows so: not much shorter, and with its words."""
+    letters, shown_words = "".join(_WORD.findall(text)), _WORD.findall(shown)
+    if not text.strip() or len(text.strip()) < _LEAST_SHARE * len(shown.strip()):
+        return False
+    asked = shown_words[:: max(1, len(shown_words) // _WORDS_ASKED)]
+    return sum(word in letters for word in asked) >= _LEAST_WORDS_SHARE * len(asked)

@@ -1,0 +1,110 @@
+// The turns' part of the page script: which turns the page shows, what they are known by, and what they say.
+(page) => {
+  const { marks, all, visible } = page;
+  const CONTROLS = "button, [role='button'], [role='toolbar']";
+  // Formulas are shown by signs that stand in no source of them.
+  const WORDLESS = `${CONTROLS}, .katex, math`;
+
+  const outermost = (found, selector) => found.filter((one) => !one.parentElement?.closest(selector));
+  // Text as it is shown, without what is `skipped`: the names of controls are no text of an answer.
+  const textOf = (element, skipped = CONTROLS) => {
+    if (!element.querySelector(skipped)) return element.innerText;
+    const shown = [...element.childNodes].filter(
+      (node) => node.nodeType === Node.TEXT_NODE || (node.nodeType === Node.ELEMENT_NODE && !node.matches(skipped)),
+    );
+    const texts = shown.map((node) => (node.nodeType === Node.TEXT_NODE ? node.data : textOf(node, skipped)));
+    return texts.filter((text) => text.trim()).join("\n\n");
+  };
+  const answerParts = (turn) => {
+    for (const selector of marks.answer_text) {
+      const parts = outermost(all(selector, turn), selector).filter((part) => textOf(part).trim());
+      if (parts.length) return parts;
+    }
+    return [];
+  };
+  const promptOf = (turn) => {
+    const parts = outermost(all(marks.prompt_text, turn), marks.prompt_text);
+    return parts.length ? parts.map((part) => textOf(part)).join("\n\n") : textOf(turn);
+  };
+  const hasPlace = (turn) => marks.answer_text.some((selector) => all(selector, turn).length > 0);
+  const answerOf = (turn) => {
+    const parts = answerParts(turn);
+    if (parts.length) return parts.map((part) => textOf(part)).join("\n\n");
+    return hasPlace(turn) ? "" : textOf(turn);
+  };
+  const partsOf = (turn) => {
+    const parts = answerParts(turn);
+    return parts.length || hasPlace(turn) ? parts : [turn];
+  };
+
+  // The turns shown, outermost ones only. What holds a user's turn without being one is no turn but a place for some.
+  const turnElements = () => {
+    const fitting = marks.assistant_turn.find((one) => all(one).some((turn) => !isPlace(turn)));
+    const selector = [marks.user_turn, fitting].filter(Boolean).join(", ");
+    const found = all(selector).filter((turn) => !isPlace(turn));
+    const chosen = new Set(found);
+    return found.filter((turn) => {
+      for (let at = turn.parentElement; at; at = at.parentElement) if (chosen.has(at)) return false;
+      return true;
+    });
+  };
+  const isPlace = (turn) => !turn.matches(marks.user_turn) && turn.querySelector(marks.user_turn) !== null;
+  const roleOf = (turn) => (turn.matches(marks.user_turn) ? "user" : "assistant");
+  // Without an attribute of its own a turn is known by its text and its place among those with the same.
+  const keysOf = (found) => {
+    const counts = new Map();
+    return found.map((turn) => {
+      const given = turn.getAttribute(marks.turn_key);
+      if (given) return given;
+      const holder = turn.closest(`[${marks.turn_key}]`);
+      const name = `${roleOf(turn)} ${holder ? holder.getAttribute(marks.turn_key) : hash(turn.textContent)}`;
+      const count = (counts.get(name) ?? 0) + 1;
+      counts.set(name, count);
+      return `${name} ${count}`;
+    });
+  };
+  const hash = (text) => {
+    let value = 2166136261;
+    for (let index = 0; index < text.length; index += 1) value = Math.imul(value ^ text.charCodeAt(index), 16777619);
+    return `${text.length}-${(value >>> 0).toString(36)}`;
+  };
+  const has = (selectors, turn) => selectors.some((one) => turn.matches(one) || all(one, turn).length > 0);
+
+  const turns = (known) => {
+    const seen = new Set(known);
+    const found = turnElements();
+    const keys = keysOf(found);
+    return found.map((turn, index) => {
+      const key = keys[index];
+      const role = roleOf(turn);
+      if (seen.has(key)) return { key, role };
+      if (role === "user") return { key, role, text: promptOf(turn) };
+      return {
+        key,
+        role,
+        text: answerOf(turn),
+        done: has(marks.done_mark, turn),
+        hint: marks.hint_mark.some((mark) => all(mark, turn).some(visible)),
+        files: has(marks.answer_files, turn),
+      };
+    });
+  };
+  // A banner within a turn is of that turn: only the last one's is new.
+  const banner = (selectors) => {
+    const last = turnElements().at(-1);
+    const place = (one) => one.closest(`${marks.user_turn}, ${marks.assistant_turn.join(", ")}`);
+    const isNew = (one) => !place(one) || (last !== undefined && last.contains(one));
+    return selectors.flatMap((mark) => all(mark)).find((one) => visible(one) && isNew(one));
+  };
+  const answer = (keys) => {
+    const found = turnElements();
+    const known = keysOf(found);
+    const wanted = found.filter((_turn, index) => keys.includes(known[index]));
+    return wanted.map((element) => {
+      const parts = partsOf(element);
+      return { element, parts, words: parts.map((part) => textOf(part, WORDLESS)).join(" ") };
+    });
+  };
+
+  return { turns, banner, answer, turnElements };
+}

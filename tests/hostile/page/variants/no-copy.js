@@ -1,0 +1,4 @@
+// The copy control copies nothing.
+export default (engine) => {
+  engine.copy = () => Promise.resolve();
+};
