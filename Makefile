@@ -1,12 +1,13 @@
 # The commands of the README. Each works from a fresh clone; what they need goes to .venv.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test chaos soak check generate bench clean
+.PHONY: help setup demo test chaos soak turns check generate bench clean
 
 help:
 	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
 	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
 	@echo "make chaos           run the long tests, then long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
 	@echo "make soak            2,000 random schedules, then 200 watchers cut for 10 minutes; SCHEDULES, SECONDS, WATCHERS"
+	@echo "make turns           ask 1,000 random questions while much is closed and killed; TURNS, SEED= repeats one run"
 	@echo "make check           run all static checks"
 	@echo "make generate        write the code of the contract anew"
 	@echo "make bench [B=name]  run all benchmarks, or benchmarks/name.py"
@@ -32,6 +33,10 @@ soak:
 	@TABMUX_SCHEDULES="$(or $(SCHEDULES),2000)" scripts/test -n 0 tests/events/test_watch_rules.py
 	@TABMUX_SOAK_SECONDS="$(or $(SECONDS),600)" TABMUX_SOAK_WATCHERS="$(or $(WATCHERS),200)" \
 		TABMUX_SOAK_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/soak
+
+# Answers alone, for long: each is the page's, whole and once, or the turn tells why not.
+turns:
+	@TABMUX_TURNS="$(or $(TURNS),1000)" TABMUX_TURNS_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/turns
 
 check:
 	@scripts/check
