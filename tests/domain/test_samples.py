@@ -7,7 +7,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tabmuxd.webai.samples import OwnTurn, Sample, SeenTurn, keys, lookup_hash, normalised, own_turn, sample_of
+from tabmuxd.webai.samples import (
+    Notices,
+    OwnTurn,
+    Sample,
+    SeenTurn,
+    keys,
+    lookup_hash,
+    normalised,
+    notices,
+    own_turn,
+    sample_of,
+    without_old,
+)
 
 from tests.domain.values import sample
 
@@ -181,6 +193,21 @@ def test_loaded_again() -> None:
     ]
 
 
+def test_old_notices() -> None:
+    """An error or a limit of before the prompt was sent is none of its answer, until it went once (FIN-07)."""
+    clear = sample()
+    shown = replace(clear, failure="Oops", failure_key=1, barrier="limit", barrier_text="Enough")
+    other = replace(shown, failure_key=2, barrier_text="Enough for today")
+    old = notices(shown)
+
+    assert notices(clear) == Notices()
+    assert without_old(shown, old) == (clear, old)
+    assert without_old(other, old) == (other, Notices())
+    assert without_old(shown, Notices()) == (shown, Notices())
+    assert without_old(clear, old) == (clear, Notices())
+    assert without_old(replace(shown, failure="", failure_key=0), old) == (clear, Notices(limit="Enough"))
+
+
 def test_keys() -> None:
     """The baseline is the keys of all turns that are shown, in order."""
     assert keys(replace(sample(), turns=(_user("u1", None), _answer("a1")))) == ("u1", "a1")
@@ -196,6 +223,7 @@ _VALUE = {
     "send": 1,
     "stop": False,
     "failure": "",
+    "failure_key": 0,
     "turns": [],
     "frames": 1,
     "reading": 0,

@@ -164,6 +164,7 @@ UNUSUAL: Mapping[str, Case] = {
         answer(grow(LONG[:95], 0.3), show(0, stop=0, banner="Something went wrong.")),
         failed("PROVIDER_FAILED", LONG[:95]),
     ),
+    "old-banner": whole(LONG, grow(LONG, 0.5), END, variant="old-banner"),
     "limit": Case(
         answer(grow(LONG[:95], 0.3), show(0, stop=0, limit="You reached your limit.")),
         failed("PROVIDER_LIMITED", LONG[:95]),

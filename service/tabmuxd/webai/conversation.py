@@ -24,7 +24,7 @@ from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import TabLost
-from tabmuxd.webai.samples import OwnTurn, Sample, lookup_hash, own_turn
+from tabmuxd.webai.samples import Notices, OwnTurn, Sample, lookup_hash, notices, own_turn, without_old
 
 FALLBACK: Final = 2.0
 RETRY: Final = 0.5
@@ -71,6 +71,7 @@ class Conversation:
         self.page_since = 0.0
         self.last_refusal: Refused | None = None
         self.own: OwnTurn | None = None
+        self._old = Notices()
 
     def __repr__(self) -> str:
         """Of which turn."""
@@ -133,8 +134,10 @@ class Conversation:
         submitted = self.turn().step is not TurnState.PENDING
         if refused := submission.where(self.descriptor, sample, self.session(), chat.page.tab, submitted=submitted):
             raise refused
-        if not submitted and sample.composer != "usable" and (refused := self.limited(sample)):
-            raise refused
+        if not submitted:
+            self._old = notices(sample)
+            if sample.composer != "usable" and (refused := self.limited(sample)):
+                raise refused
         return sample
 
     async def look_past(
@@ -183,6 +186,7 @@ class Conversation:
                     await unseen()
                 await asyncio.sleep(RETRY)
                 continue
+            sample, self._old = without_old(sample, self._old)
             own = own_turn(sample, turn.lookup_sha256, self.own)
             self.own = own or self.own
             return sample, own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar, cast
 
 Role = Literal["user", "assistant"]
@@ -42,7 +42,7 @@ class Sample:
     `composer_text` is what the box holds; `send_count` the number of usable send controls shown; `reading` names the
     look to the press that follows it. `barrier` is what stands in the way, `barrier_text` what a limit says. `still`
     is for how many seconds no element came or went; `whole` that the list of turns was seen to be whole;
-    `focused` that the composer got the focus in this look.
+    `focused` that the composer got the focus in this look; `failure_key` tells one error from another with its words.
     """
 
     uri: str
@@ -62,6 +62,32 @@ class Sample:
     still: float = 0.0
     whole: bool = False
     focused: bool = False
+    failure_key: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """What a page says besides: an error, by its words and its element, and a limit that keeps nobody from typing."""
+
+    failure: tuple[str, int] = ("", 0)
+    limit: str = ""
+
+
+def notices(sample: Sample) -> Notices:
+    """What a look shows of that."""
+    return Notices((sample.failure, sample.failure_key), sample.barrier_text if sample.barrier == "limit" else "")
+
+
+def without_old(sample: Sample, old: Notices) -> tuple[Sample, Notices]:
+    """A look without notices that were shown before the prompt was sent, and ever since; and what of these still is."""
+    shown, none = notices(sample), Notices()
+    if shown.failure == old.failure:
+        sample = replace(sample, failure="", failure_key=0)
+    else:
+        old = replace(old, failure=none.failure)
+    if shown.limit and shown.limit == old.limit:
+        return replace(sample, barrier="", barrier_text=""), old
+    return sample, replace(old, limit=none.limit)
 
 
 def sample_of(value: Mapping[str, object]) -> Sample:
@@ -78,6 +104,7 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             send_count=int(cast("int", value["send"])),
             stop=bool(value["stop"]),
             failure=_text(value["failure"]),
+            failure_key=int(cast("int", value["failure_key"])),
             turns=tuple(_turn(turn) for turn in turns),
             frames=int(cast("int", value["frames"])),
             reading=int(cast("int", value["reading"])),

@@ -46,10 +46,19 @@
     whole = pressed = true;
   };
 
+  // Numbers of elements, that tell whether one is still the same; one that was taken out gets another.
+  const numbers = new WeakMap();
+  let lastNumber = 0;
+  const numberOf = (element) => {
+    if (!numbers.has(element)) numbers.set(element, (lastNumber += 1));
+    return numbers.get(element);
+  };
+
   let armed = false;
   const changed = (records) => {
     noteAddress();
     if (records.some((record) => record.type === "childList")) stillSince = performance.now();
+    for (const record of records) for (const node of record.removedNodes) numbers.delete(node);
     if (!armed) return;
     armed = false;
     globalThis.tabmuxChanged?.("");
@@ -99,6 +108,7 @@
       noteAddress();
       armed = true;
       askFrame();
+      const failure = banner(marks.failure);
       const seen = {
         uri: location.href,
         title: document.title,
@@ -106,7 +116,8 @@
         ...barrier(),
         ...state(),
         stop: controls(marks.stop).length > 0,
-        failure: banner(marks.failure)?.innerText ?? "",
+        failure: failure ? failure.innerText : "",
+        failure_key: failure ? numberOf(failure) : 0,
         turns: turns(known),
         still: (performance.now() - stillSince) / 1000,
         whole,
