@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.hostile.script import Answer, Phase, answer, grow, show
 
-VARIANTS: Final = ("plain", "nested", "few", "frames", "rekeyed", "late-turns", "hollow", "keyless")
+VARIANTS: Final = ("plain", "nested", "few", "frames", "rekeyed", "late-turns", "emptied", "keyless")
 """How pages are built; a provider for each, and one more that copies."""
 COPYING: Final = "copying"
 _TURNS_PER_TALK: Final = 5
