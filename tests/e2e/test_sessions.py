@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,6 +18,7 @@ from tabmux.v1.web_ai_service_pb2 import (
     CancelTurnRequest,
     CreateSessionRequest,
     GetSessionRequest,
+    GetTurnRequest,
     ListSessionsRequest,
     ListTurnsRequest,
     RetireSessionRequest,
@@ -22,13 +27,16 @@ from tabmux.v1.web_ai_service_pb2 import (
     WaitTurnRequest,
 )
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
+from tabmuxd.resources.imports import ImportSource
 
 from tests.e2e.conversing import end_of, text_of
 from tests.e2e.refusals import reason
-from tests.e2e.serving import LIMIT, Server
+from tests.e2e.serving import LIMIT, Server, environment
+from tests.imports.files import agbrowse, descriptors, file_of, old_id
 
 TEXTAREA = "playground-textarea"
 SHORT = "{{plain=1 seconds=0.3 think=0.05}}"
+LATER = "9000-01-01T00:00:00.000Z"
 LONG = "{{plain=1 seconds=60 think=0.05}}"
 _DEFAULT, _CLOSE, _KEEP = (
     RetireSessionRequest.TAB_DISPOSITION_UNSPECIFIED,
@@ -42,6 +50,15 @@ pytestmark = [
     pytest.mark.timeout(90),
     pytest.mark.usefixtures("closed_afterwards"),
 ]
+
+
+@pytest.fixture(scope="module")
+def server_settings(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The server knows the providers of the tools whose conversations are imported."""
+    directory = tmp_path_factory.mktemp("providers")
+    for name, text in descriptors().items():
+        (directory / f"{name}.toml").write_text(text)
+    return f'providers_directory = "{directory}"\n'
 
 
 async def begin(server: Server) -> str:
@@ -206,3 +223,42 @@ async def test_lists(server: Server) -> None:
 async def _marked(server: Server, mark: str, states: Sequence[Session.State.ValueType] = ()) -> list[str]:
     request = ListSessionsRequest(labels={"mark": mark}, states=states)
     return [session.name for session in (await server.ai.ListSessions(request, timeout=LIMIT)).sessions]
+
+
+async def test_imported(server: Server, tmp_path: Path) -> None:
+    """The command imports the file of another tool, in chunks, once, and leaves file and browser as they were."""
+    answer = "# Lisbon\n" + "x" * 600_000
+    content = file_of(
+        ImportSource.AGBROWSE, agbrowse(0, answer=answer), agbrowse(1, status="polling", deadlineAt=LATER)
+    )
+    file = tmp_path / "web-ai-sessions.json"
+    file.write_bytes(content)
+
+    code, report = await _import(server, file)
+    again = await _import(server, file)
+
+    live = {"index": 1, "importId": old_id(1, ImportSource.AGBROWSE), "cause": "CAUSE_STILL_LIVE"}
+    assert (code, report) == (
+        0, {"importedCount": 1, "unchangedCount": 0, "skippedCount": 1, "skipped": [live]},
+    )  # fmt: skip
+    assert again == (0, {**report, "importedCount": 0, "unchangedCount": 1})
+    listed = await server.ai.ListSessions(ListSessionsRequest(labels={"import-source": "agbrowse"}), timeout=LIMIT)
+    (session,) = listed.sessions
+    turn = (await server.ai.GetTurn(GetTurnRequest(name=session.last_turn), timeout=LIMIT)).turn
+    assert (session.provider, session.tab, session.owner, session.conversation_uri) == (
+        "gemini", "", "local", "https://gemini.google.com/app/7be1f0c29d",
+    )  # fmt: skip
+    assert (turn.state, turn.answer_markdown) == (Turn.STATE_SUCCEEDED, answer)
+    assert (await server.list_tabs(), file.read_bytes()) == ([], content)
+    await retire(server, session.name)
+
+
+async def _import(server: Server, file: Path) -> tuple[int | None, dict[str, object]]:
+    address = f"unix://{server.state_directory}/tabmuxd.sock"
+    command = ("-m", "tabmux.cli", "--address", address, "ai", "sessions", "import", str(file), "--from", "agbrowse")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, "--json", stdout=asyncio.subprocess.PIPE, env=environment()
+    )
+    async with asyncio.timeout(2 * LIMIT):
+        out, _ = await process.communicate()
+    return process.returncode, json.loads(out)

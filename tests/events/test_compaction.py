@@ -131,6 +131,25 @@ async def test_sessions_stay_for_30_days(log: Log, clock: Clock) -> None:
     assert await known() == [(False, False), (True, True), (True, True)]
 
 
+async def test_many_retired(log: Log, clock: Clock) -> None:
+    """More sessions than one transaction removes go too, each with its own turns, and no other (SES-11)."""
+
+    def decide(changes: Changes) -> None:
+        for number in range(1, 131):
+            mine = changes.record(session(number))
+            changes.record(replace(turn(number, mine), state=TurnState.SUCCEEDED))
+            if number != 77:
+                changes.record(replace(mine, state=SessionState.RETIRED, retire_time=changes.now))
+
+    await log.change(decide)
+    clock.advance(DAY * 31)
+    await log.compact(age=DAY, count=0)
+
+    left = [number for number in range(1, 131) if await log.get_session(session(number).name) is not None]
+    turns = [number for number in range(1, 131) if await log.get_turn(turn(number, session(number)).name) is not None]
+    assert (left, turns) == ([77], [77])
+
+
 async def test_requests_expire(log: Log, clock: Clock) -> None:
     """Requests that have expired go."""
     await log.change(

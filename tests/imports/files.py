@@ -24,14 +24,19 @@ _SHAPES: Final = {
 
 def providers() -> dict[str, Descriptor]:
     """Providers with the hosts and addresses of the real ones, and nothing else of theirs."""
+    return {name: descriptor.parse(text, name) for name, text in descriptors().items()}
+
+
+def descriptors() -> dict[str, str]:
+    """The same as TOML."""
     return {name: _descriptor(name, hosts, path) for name, (hosts, path) in _SHAPES.items()}
 
 
-def _descriptor(name: str, hosts: list[str], path: str) -> Descriptor:
-    marks = "\n".join(f'{mark} = ["x"]' for mark in ("composer", "send", "stop", "done_mark", "failure")) + "\n".join(
-        f'\n{mark} = "x"' for mark in ("user_turn", "assistant_turn", "turn_key", "prompt_text", "answer_text")
-    )
-    text = f"""
+def _descriptor(name: str, hosts: list[str], path: str) -> str:
+    lists = ("composer", "send", "stop", "done_mark", "failure")
+    texts = ("user_turn", "assistant_turn", "turn_key", "prompt_text", "answer_text")
+    marks = "\n".join([*(f'{mark} = ["x"]' for mark in lists), *(f'{mark} = "x"' for mark in texts)])
+    return f"""
 id = "{name}"
 display_name = "{name}"
 version = "7"
@@ -44,7 +49,6 @@ max_prompt_characters = 1000
 [page]
 {marks}
 """
-    return descriptor.parse(text, name)
 
 
 def old_id(number: int, source: ImportSource) -> str:

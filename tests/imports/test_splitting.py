@@ -116,6 +116,16 @@ def test_large_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (pieces, splitter.frame()) == ([None, b'{"c": 1}'], {"a": [[0], [1]]})
 
 
+def test_piece_of_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece of too many parts is dropped without being parsed; each piece is counted anew."""
+    monkeypatch.setattr(splitting, "MAX_PIECE_PARTS", 3)
+    splitter = Splitter()
+
+    pieces = splitter.feed(b'{"a": [{"b": [[]]}, {"b": [[], []]}, {"b": [[]]}]}')
+
+    assert (pieces, splitter.frame()) == ([b'{"b": [[]]}', None, b'{"b": [[]]}'], {"a": [[0], [1], [2]]})
+
+
 def test_large_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     """More between the pieces than is ever there is not held."""
     monkeypatch.setattr(splitting, "MAX_FRAME_BYTES", 100)

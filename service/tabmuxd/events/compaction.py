@@ -5,10 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
 from tabmuxd.store import Store, Transaction
 
 RETIRED_AGE: Final = timedelta(days=30)  # as long as `session.proto` says that a retired session can be read
 _STEP_COUNT: Final = 5_000  # events deleted at a time, so that other writes do not wait long
+_SESSION_COUNT: Final = 50  # and sessions, whose answers may be large
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 async def compact(store: Store, *, now: datetime, age: timedelta, count: int) -> int:
@@ -23,7 +28,14 @@ async def compact(store: Store, *, now: datetime, age: timedelta, count: int) ->
         lambda transaction: _delete_events(transaction, recorded_before=now - age, count=count)
     ):
         deleted += step
-    await store.write(lambda transaction: transaction.delete_ended(now=now, retired_before=now - RETIRED_AGE))
+    await store.write(lambda transaction: transaction.delete_ended(now=now))
+    removed = 0
+    while step := await store.write(
+        lambda transaction: transaction.delete_retired(retired_before=now - RETIRED_AGE, count=_SESSION_COUNT)
+    ):
+        removed += step
+    if removed:
+        _log.info("retired sessions removed", count=removed)
     return deleted
 
 

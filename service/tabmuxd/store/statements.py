@@ -219,5 +219,6 @@ _gone_sessions = SESSIONS.model.select(SESSIONS["name"]).where(
     & (SESSIONS["retire_time"] <= Parameter("retired_before"))
     & SESSIONS["name"].not_in(TURNS.model.select(TURNS["parent"]).where(TURNS["ended"] == Parameter("open")))
 )
+_gone_sessions = _gone_sessions.order_by(SESSIONS["name"]).limit(Parameter("count"))  # the same ones for both below
 DELETE_TURNS_OF_RETIRED = compiled(TURNS.model.delete().where(TURNS["parent"].in_(_gone_sessions)))
 DELETE_RETIRED_SESSIONS = compiled(SESSIONS.model.delete().where(SESSIONS["name"].in_(_gone_sessions)))

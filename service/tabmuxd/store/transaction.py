@@ -276,19 +276,29 @@ class Transaction(Reader):
         self._history = replace(self._history, compact_revision=last)
         return self._change(statements.DELETE_EVENTS, last=last).rowcount
 
-    def delete_ended(self, *, now: datetime, retired_before: datetime) -> None:
+    def delete_ended(self, *, now: datetime) -> None:
         """Delete what ended, was told in events that are gone, and is needed no more.
 
-        Closed tabs and ended leases of the compacted part of the history, requests that have expired, and sessions
-        retired before `retired_before`, with their turns.
+        Closed tabs and ended leases of the compacted part of the history, and requests that have expired.
         """
         last = self._history.compact_revision
         self._change(statements.DELETE_CLOSED_TABS, ended=1, last=last)
         self._change(statements.DELETE_ENDED_LEASES, ended=1, last=last)
         self._change(statements.DELETE_EXPIRED_REQUESTS, now=microseconds(now))
-        retired = microseconds(retired_before)
-        self._change(statements.DELETE_TURNS_OF_RETIRED, ended=1, open=0, retired_before=retired)
-        self._change(statements.DELETE_RETIRED_SESSIONS, ended=1, open=0, retired_before=retired)
+
+    def delete_retired(self, *, retired_before: datetime, count: int) -> int:
+        """Delete sessions that were retired before this time, at most `count`, with their turns; returns how many.
+
+        One that still has an open turn, which may not be, stays.
+        """
+        chosen: dict[str, Cell] = {
+            "ended": 1,
+            "open": 0,
+            "retired_before": microseconds(retired_before),
+            "count": count,
+        }
+        self._change(statements.DELETE_TURNS_OF_RETIRED, **chosen)
+        return self._change(statements.DELETE_RETIRED_SESSIONS, **chosen).rowcount
 
     def finish(self) -> Batch:
         """Write the history, last of all, and tell what the commit will bring."""

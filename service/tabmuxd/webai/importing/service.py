@@ -28,7 +28,7 @@ from tabmuxd.webai.providers.descriptor import Descriptor
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_BITE_BYTES: Final = 64 * 1024  # read at a time, so that the loop is not held up
+_BITE_BYTES: Final = 16 * 1024  # read at a time, so that the loop is not held up
 _AT_ONCE: Final = 32  # records that wait for the store together, so that they share commits
 
 _PROBLEMS: Final = {

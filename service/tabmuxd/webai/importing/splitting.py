@@ -6,8 +6,10 @@ import json
 import re
 from typing import Final, Never, cast
 
-MAX_PIECE_BYTES: Final = 16 * 1024 * 1024
-MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+MAX_PIECE_BYTES: Final = 8 * 1024 * 1024
+MAX_PIECE_PARTS: Final = 100_000  # objects and arrays: each costs a parser more than the text it comes in
+MAX_DEPTH: Final = 500  # a parser gives up at about twice this, by how deep it is called itself
+MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
@@ -36,13 +38,17 @@ class Splitter:
         self._frame = bytearray()
         self._piece: bytearray | None = None
         self._too_large = False
+        self._part_count = 0
         self._depth = 0
         self._inside = False
         self._escaped = False
         self._count = 0
 
     def feed(self, text: bytes) -> list[bytes | None]:
-        """The pieces that end in this bit of text, in order; None for one above 16 MiB. Raises FrameTooLarge."""
+        """The pieces that end in this bit of text, in order; None for one that is too large.
+
+        Raises FrameTooLarge, and NotJson for what is nested too deep.
+        """
         found: list[bytes | None] = []
         kept = 0
         position = int(self._escaped and bool(text))
@@ -61,7 +67,11 @@ class Splitter:
                     self._keep(text[kept : match.start()])
                     kept = match.start()
                     self._piece = bytearray()
+                    self._part_count = 0
+                self._part_count += 1
                 self._depth += 1
+                if self._depth > MAX_DEPTH:
+                    raise NotJson("it is nested too deep")
             else:
                 self._depth -= 1
                 if self._depth == _MEMBER_DEPTH and self._piece is not None:
@@ -87,7 +97,7 @@ class Splitter:
                 raise FrameTooLarge
         elif not self._too_large:
             self._piece += text
-            if len(self._piece) > MAX_PIECE_BYTES:
+            if len(self._piece) > MAX_PIECE_BYTES or self._part_count > MAX_PIECE_PARTS:
                 self._too_large = True
                 self._piece.clear()
 
