@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("tabmux", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tabmux")
+
+
+# A shell has what it starts in the background ignore this signal, and commands that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

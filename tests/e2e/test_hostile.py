@@ -62,6 +62,7 @@ METHODS = [
     *tab_service_pb2.DESCRIPTOR.services_by_name["TabService"].methods,
     *web_ai_service_pb2.DESCRIPTOR.services_by_name["WebAiService"].methods,
 ]
+CLIENT_STREAMS = {method.name for method in METHODS if method.client_streaming}
 # What may come without a reason: what is not built, and messages that the transport does not take.
 BARE_CODES = {"UNIMPLEMENTED", "RESOURCE_EXHAUSTED"}
 HARMLESS = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION", "PERMISSION_DENIED", "ABORTED"} | BARE_CODES
@@ -146,7 +147,7 @@ async def outcome(server: Server, method: str, request: Message) -> str:
     """OK, or the code that the call ends with; a code without a reason is told as such."""
     stub: Any = server.tabs if hasattr(server.tabs, method) else server.ai
     try:
-        call = getattr(stub, method)(iter([request]) if method == "UploadArtifact" else request, timeout=2 * LIMIT)
+        call = getattr(stub, method)(iter([request]) if method in CLIENT_STREAMS else request, timeout=2 * LIMIT)
         if hasattr(call, "__aiter__") and not hasattr(call, "__await__"):
             async for _ in call:
                 break
