@@ -298,11 +298,13 @@ async def test_window_name(server: Server, pages: Pages, person: Person) -> None
     """What a page has left in the name and the history of its window is gone at the hand-over (O-45, O-91)."""
     tab = (await created(server, pages.at("/page"), group="g")).tab
     session = await person.attach(tab.target_id)
-    await person.evaluate(session, "window.name = 'left behind'; history.pushState(1, '', '/page?title=again')")
-    await person.evaluate(session, "history.replaceState(1, '', '/page')")
     async with watching(watch_of(server)) as watch:
+        # One after another, and seen: a page that moves while it is pooled is handed to nobody.
+        await person.evaluate(session, "window.name = 'left behind'; history.pushState(1, '', '/page?title=again')")
+        await watch.until(lambda event: event.tab.uri == pages.at("/page?title=again"))
+        await person.evaluate(session, "history.replaceState(1, '', '/page')")
+        await watch.until(lambda event: event.tab.uri == pages.at("/page"))
         assert (await given_back(server, tab)).pooled
-        await watch.until(lambda event: event.tab.pooled and event.tab.uri == pages.at("/page"))
     answer = await created(server, pages.at("/page?title=new"), group="g", from_pool=True)
     assert answer.from_pool
     assert await person.evaluate(session, "[window.name, history.length].join()") == ",1"
