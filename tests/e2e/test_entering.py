@@ -37,7 +37,7 @@ pytestmark = [
 
 Fields = Mapping[str, TomlValue]
 
-QUICK: Final[Fields] = {"composer_wait": 2.0, "commit_wait": 1.5}
+QUICK: Final[Fields] = {"composer_wait": 1.0, "commit_wait": 1.0}
 PATIENT: Final[Fields] = {"composer_wait": 15.0, "commit_wait": 10.0}
 LOOSE: Final[Fields] = {"composer": ["#prompt", "textarea", '[contenteditable="true"]']}
 ANY_BUTTON: Final[Fields] = {"send": ['[data-testid="send-button"]', "#controls button"], "not_send": [".voice"]}
@@ -107,6 +107,8 @@ CASES: Final = (
     refused("swallows", "SUBMIT_UNCONFIRMED", "unknown"),
     refused("sends-lines", "SUBMIT_UNCONFIRMED", "unknown"),
 )
+MORE: Final = ("late-composer", "doubles", "other-send", "slow-take", "never-send", "no-send", "only-microphone")
+"""Cases that prove little more than others do."""
 BARRED: Final = (*(f"barred,{kind}" for kind in ("sign-in", "challenge", "consent", "limit")), "barred", "words")
 OTHER: Final = (Case("late-turns"), Case("draft-later"), Case("signed-out"), Case("covered", draft="clear"))
 
@@ -165,7 +167,10 @@ def states(events: list[Turn]) -> list[str]:
     return [Turn.State.Name(turn.state).removeprefix("STATE_") for turn in events]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.variant}-{case.draft}")
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case.provider, marks=[pytest.mark.long] if case.variant in MORE else []) for case in CASES],
+)
 async def test_case(case: Case, server: Server, site: Site, person: Person) -> None:
     """Exactly the prompt is sent, once, or it is refused; each page by its row (O-132, SUB-04 to SUB-11, SUB-14)."""
     one = await talk(server, case.provider)
@@ -189,6 +194,7 @@ async def test_case(case: Case, server: Server, site: Site, person: Person) -> N
     assert not turn.HasField("submit_time")
 
 
+@pytest.mark.long
 async def test_decoys_again(server: Server, site: Site) -> None:
     """An edit box in an older turn is not the composer: the second prompt goes where the first one went (SUB-10)."""
     one = await talk(server, "enter-decoys-refuse")
@@ -199,6 +205,7 @@ async def test_decoys_again(server: Server, site: Site) -> None:
     assert [len(site.received(prompt)) for prompt in prompts] == [1, 1]
 
 
+@pytest.mark.long
 async def test_own_leftover(server: Server, site: Site, person: Person) -> None:
     """What an earlier turn of the session left in the composer is removed, and not sent along (SUB-08)."""
     one = await talk(server, "enter-deaf-refuse")
@@ -212,6 +219,7 @@ async def test_own_leftover(server: Server, site: Site, person: Person) -> None:
     assert [len(site.received(text)) for text in (left, prompt)] == [0, 1]
 
 
+@pytest.mark.long
 async def test_draft_later(server: Server, site: Site) -> None:
     """A draft that a page puts back a second after it was loaded is never sent along (SUB-08)."""
     one = await talk(server, "enter-draft-later-refuse")
@@ -416,6 +424,7 @@ async def test_cancel_while_blocked(server: Server, site: Site, person: Person) 
     assert not site.received(prompt)
 
 
+@pytest.mark.long
 async def test_closed_while_blocked(server: Server, site: Site, person: Person) -> None:
     """A turn that is blocked before the press, and whose tab a person closes, goes on in another (SUB-12, SUB-14)."""
     one = await talk(server, "hostile-barred-challenge")
