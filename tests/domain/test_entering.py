@@ -65,20 +65,19 @@ class _ChatPage:
             case _:
                 pass
 
-    def look(self, *, focus: bool) -> Sample:
+    def look(self, known: tuple[str, ...] | None, *, focus: bool) -> Sample:
         self.happen()
         self.reading += 1
         self.now += 0.1
-        turns = tuple(SeenTurn(f"k{number}", "user", text) for number, text in enumerate(self.turns))
+        keys = [f"k{number}" for number in range(len(self.turns))]
+        hidden = keys if known is None else known
+        texts = (None if key in hidden else text for key, text in zip(keys, self.turns, strict=True))
+        turns = tuple(SeenTurn(key, "user", text) for key, text in zip(keys, texts, strict=True))
         text = "" if self.composer == "absent" else self.text
         self.looked = text
         free = focus and self.composer == "usable" and not text.strip()
         shown = replace(sample(), composer=self.composer, composer_text=text, turns=turns, whole=True)
         return replace(shown, reading=self.reading, focused=free, send_count=int(bool(text)))
-
-    async def focus(self, _path: str) -> str:
-        self.happen()
-        return "focused" if self.composer == "usable" else self.composer
 
     async def type(self, text: str, _path: str) -> None:
         self.happen()
@@ -105,12 +104,14 @@ class _Conversation:
     def session(self) -> Session:
         return chat_session()
 
-    async def look_here(self, chat: _ChatPage, _known: object, *, at_once: bool = False, focus: bool = False) -> Sample:
+    async def look_here(
+        self, chat: _ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
+    ) -> Sample:
         del at_once
-        return chat.look(focus=focus)
+        return chat.look(known, focus=focus)
 
-    async def look_past(self, chat: _ChatPage, _known: object) -> Sample:
-        return chat.look(focus=False)
+    async def look_past(self, chat: _ChatPage, known: tuple[str, ...] | None) -> Sample:
+        return chat.look(known, focus=False)
 
     async def was_left_behind(self, _sample: Sample) -> bool:
         return False

@@ -62,8 +62,8 @@ class ChatPage:
             stop()
         self._stop.clear()
 
-    async def look(self, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False) -> Sample:
-        """What the page shows now; turns whose key is in `known` without their text.
+    async def look(self, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False) -> Sample:
+        """What the page shows now; turns whose key is in `known` without their text, and with None all of them.
 
         At most 10 times a second unless `at_once`, for a single look. `focus`: a composer that takes a prompt gets the
         focus in the same step.

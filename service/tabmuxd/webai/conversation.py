@@ -124,7 +124,7 @@ class Conversation:
         return self.on(await self.around.tabs.wait_for_page(session.tab, timeout=FALLBACK))
 
     async def look_here(
-        self, chat: ChatPage, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False
+        self, chat: ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
     ) -> Sample:
         """A look that is refused where the page shows anything but the session's conversation.
 
@@ -141,7 +141,7 @@ class Conversation:
         return sample
 
     async def look_past(
-        self, chat: ChatPage, known: tuple[str, ...], *, at_once: bool = False, focus: bool = False
+        self, chat: ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
     ) -> Sample:
         """A look at whatever is shown; raises Barred where a person has to act first. Sign-in hosts are not read."""
         tab = chat.page.tab
@@ -203,7 +203,7 @@ class Conversation:
             try:
                 chat = await self.patiently(self.present)
                 left = left or self._is_elsewhere(chat.page.shown_uri)
-                sample = await self.look_past(chat, ())
+                sample = await self.look_past(chat, None)
                 clear = clear + 1 if self.descriptor.is_at(sample.uri) and sample.ready else 0
             except Barred as other:
                 clear = 0

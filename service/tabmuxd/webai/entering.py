@@ -33,9 +33,13 @@ class Entered:
 class Entry:
     """One prompt on its way into the composer of one page; what was `typed` is taken back if it is not pressed."""
 
-    def __init__(self, conversation: Conversation, chat: ChatPage, prompt: str) -> None:
-        """Nothing is done yet."""
+    def __init__(
+        self, conversation: Conversation, chat: ChatPage, prompt: str, before: tuple[str, ...] | None = None
+    ) -> None:
+        """Nothing is done yet. `before`: the turns shown before an earlier entry of this prompt, which was cut off."""
         self.typed = False
+        self.before = before
+        self._may_be_sent = before is not None
         self._conversation = conversation
         self._chat = chat
         self._prompt = prompt
@@ -48,23 +52,42 @@ class Entry:
 
         What did not arrive whole is cleared and typed again. Raises Refused, Barred, CdpError, PageNotAnswering.
         """
+        try:
+            return await self._enter()
+        except _SentByPage:
+            return Entered(self.before or (), None)
+
+    async def _enter(self) -> Entered:
         sample = await self._usable()
-        before = keys(sample)
+        if self.before is None:
+            self.before = keys(sample)
         for attempt in range(1, _ATTEMPTS + 1):
             sample = await self._make_room(sample)
-            sample = await self._type(sample)
-            sample = await self._read_back(sample, before, last=attempt == _ATTEMPTS)
-            if submission.sent_by_page(sample, before, self._prompt):
-                return Entered(before, None)
+            await self._type(sample)
+            sample = await self._read_back(last=attempt == _ATTEMPTS)
             if submission.held(sample, self._prompt) == "whole":
                 return Entered(keys(sample), sample.reading)
         raise self._not_pressed("changed")
 
     # Looks
 
-    async def _look(self, *, at_once: bool = False) -> Sample:
-        """A look with all texts, in which an empty composer gets the focus."""
-        return await self._conversation.look_here(self._chat, (), at_once=at_once, focus=True)
+    async def _look(self, *, at_once: bool = False, focus: bool = True) -> Sample:
+        """A look in which an empty composer may get the focus.
+
+        Raises _SentByPage where the page has sent by itself what was typed, also if it came to a conversation with it.
+        """
+        try:
+            sample = await self._conversation.look_here(self._chat, self.before, at_once=at_once, focus=focus)
+        except Refused as refused:
+            if refused.reason is Reason.PROVIDER_CONVERSATION_CHANGED and self._may_be_sent:
+                self._check(await self._conversation.look_past(self._chat, self.before))
+            raise
+        self._check(sample)
+        return sample
+
+    def _check(self, sample: Sample) -> None:
+        if self._may_be_sent and submission.sent_by_page(sample, self.before or (), self._prompt):
+            raise _SentByPage
 
     async def _usable(self) -> Sample:
         """A look at a page whose composer takes a prompt and whose turns are all there; waits up to its window."""
@@ -92,16 +115,24 @@ class Entry:
         raise submission.unusable(descriptor, sample, tab)
 
     async def _make_room(self, sample: Sample) -> Sample:
-        """A look at the composer, empty; own leftovers are cleared, and others' text as the provider's policy says."""
+        """A look in which the composer is empty and has the focus; waits for one that the page replaces or covers.
+
+        Own leftovers are cleared, and others' text as the provider's policy says.
+        """
         descriptor, tab = self._conversation.descriptor, self._chat.page.tab
-        for _ in range(_ATTEMPTS):
-            if not sample.composer_text.strip():
-                return sample
-            if descriptor.draft == "refuse" and not await self._is_own(sample):
-                raise submission.occupied(descriptor, tab)
-            await self._chat.clear(sample.reading)
+        clears = 0
+        while not sample.focused:
+            if sample.composer_text.strip():
+                if clears == _ATTEMPTS or (descriptor.draft == "refuse" and not await self._is_own(sample)):
+                    raise submission.occupied(descriptor, tab)
+                clears += 1
+                await self._chat.clear(sample.reading)
+            elif self._now() >= self._deadline:
+                raise submission.unusable(descriptor, sample, tab)
+            else:
+                await self._chat.changed(RETRY)
             sample = await self._look()
-        raise submission.occupied(descriptor, tab)
+        return sample
 
     async def _is_own(self, sample: Sample) -> bool:
         """Whether the service put there what the composer holds: for this prompt, or for one that was not sent."""
@@ -109,31 +140,21 @@ class Entry:
             return True
         return await self._conversation.was_left_behind(sample)
 
-    async def _type(self, sample: Sample) -> Sample:
-        """Type the prompt; waits for a composer that the page replaces or covers. Gives the look before."""
-        verdict = "focused" if sample.focused else await self._chat.focus(urlsplit(sample.uri).path)
-        while verdict != "focused":
-            if self._now() >= self._deadline:
-                raise self._not_pressed(verdict)
-            await self._chat.changed(RETRY)
-            sample = await self._look()
-            verdict = await self._chat.focus(urlsplit(sample.uri).path)
-        self.typed = True
+    async def _type(self, sample: Sample) -> None:
+        """Type the prompt where the focus is."""
+        self.typed = self._may_be_sent = True
         text = submission.with_line_feeds(self._prompt)
         long = len(submission.pieces(text)) > 1
         if not (long and self._conversation.descriptor.long_text == "paste" and await self._chat.paste(text)):
             await self._chat.type(text, urlsplit(sample.uri).path)
         self._deadline = self._now() + self._conversation.descriptor.windows.composer_wait
-        return sample
 
-    async def _read_back(self, sample: Sample, before: tuple[str, ...], *, last: bool) -> Sample:
+    async def _read_back(self, *, last: bool) -> Sample:
         """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it."""
-        known, since, at_once = keys(sample), self._now(), True
+        since, at_once = self._now(), True
         while True:
-            sample = await self._look_after(known, before, at_once=at_once)
+            sample = await self._look(at_once=at_once, focus=False)
             at_once = False
-            if submission.sent_by_page(sample, before, self._prompt):
-                return sample
             now = self._now()
             held = submission.held(sample, self._prompt)
             if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":
@@ -150,21 +171,14 @@ class Entry:
                 raise self._not_pressed(_why(sample, held))
             await self._chat.changed(RETRY if held == "whole" else min(RETRY, _ARRIVAL))
 
-    async def _look_after(self, known: tuple[str, ...], before: tuple[str, ...], *, at_once: bool) -> Sample:
-        """A look after typing, also where the page has sent the prompt and come to a conversation by itself."""
-        try:
-            return await self._conversation.look_here(self._chat, known, at_once=at_once)
-        except Refused as refused:
-            if refused.reason is Reason.PROVIDER_CONVERSATION_CHANGED:
-                sample = await self._conversation.look_past(self._chat, known)
-                if submission.sent_by_page(sample, before, self._prompt):
-                    return sample
-            raise
-
     def _not_pressed(self, why: str) -> Refused:
         return submission.not_pressed(
             self._conversation.descriptor, self._chat.page.tab, why, self._conversation.session()
         )
+
+
+class _SentByPage(Exception):
+    """Nothing is to be typed or pressed any more."""
 
 
 async def take_back(chat: ChatPage, is_own: Callable[[Sample], bool]) -> None:
@@ -172,7 +186,7 @@ async def take_back(chat: ChatPage, is_own: Callable[[Sample], bool]) -> None:
 
     Raises CdpError, PageNotAnswering.
     """
-    sample = await chat.look((), at_once=True)
+    sample = await chat.look(None, at_once=True)
     if sample.composer_text and is_own(sample):
         await chat.clear(sample.reading)
 

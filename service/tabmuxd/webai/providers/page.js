@@ -101,8 +101,8 @@
   const barrier = parts.barriers(page);
 
   globalThis.tabmux = {
-    // What the page shows; turns whose key is in `known` come without their text. `focus`: an empty composer that can be
-    // used gets the focus, if nothing else is in the way.
+    // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
+    // empty composer that can be used gets the focus, if nothing else is in the way.
     sample(known, focus) {
       observeRoot();
       noteAddress();

@@ -71,13 +71,13 @@
   const has = (selectors, turn) => selectors.some((one) => turn.matches(one) || all(one, turn).length > 0);
 
   const turns = (known) => {
-    const seen = new Set(known);
+    const seen = known && new Set(known);
     const found = turnElements();
     const keys = keysOf(found);
     return found.map((turn, index) => {
       const key = keys[index];
       const role = roleOf(turn);
-      if (seen.has(key)) return { key, role };
+      if (!seen || seen.has(key)) return { key, role };
       if (role === "user") return { key, role, text: promptOf(turn) };
       return {
         key,
