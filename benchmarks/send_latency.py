@@ -29,7 +29,16 @@ addEventListener("click", (event) => {
   }
 }, true);
 """
-_READ: Final = """document.querySelector("#prompt").value"""
+_READ: Final = """
+new Promise((done) => {
+  const look = () => {
+    const send = document.querySelector('[data-testid="send-button"]');
+    if (send && !send.disabled) done(document.querySelector("#prompt").value);
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
 _PRESS: Final = """document.querySelector('[data-testid="send-button"]').click()"""
 _PRESSED_AT: Final = "[globalThis.pressedAt, performance.now()]"
 _LOOKS: Final = 5
@@ -91,7 +100,7 @@ def _bare(browser: BareBrowser, page: str) -> Measure:
             page,
             (
                 ("Input.insertText", {"text": _PROMPT}),
-                ("Runtime.evaluate", {"expression": _READ, "returnByValue": True}),
+                ("Runtime.evaluate", {"expression": _READ, "returnByValue": True, "awaitPromise": True}),
                 ("Runtime.evaluate", {"expression": _PRESS}),
             ),
         )

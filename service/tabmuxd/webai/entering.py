@@ -17,6 +17,8 @@ from tabmuxd.webai.samples import Sample, keys
 _ATTEMPTS: Final = 3
 _ARRIVAL: Final = 1.0
 _KEPT_LOOK: Final = 0.15
+# A page enables its send control with the next frame it paints, and tells of that.
+_QUICK_LOOKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +153,10 @@ class Entry:
 
     async def _read_back(self, *, last: bool) -> Sample:
         """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it."""
-        since, at_once = self._now(), True
+        since, quick = self._now(), _QUICK_LOOKS
         while True:
-            sample = await self._look(at_once=at_once, focus=False)
-            at_once = False
+            sample = await self._look(at_once=quick > 0, focus=False)
+            quick -= 1
             now = self._now()
             held = submission.held(sample, self._prompt)
             if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":
