@@ -41,6 +41,7 @@ def describe_providers(site: Site) -> Callable[[Path], None]:
 
     def write(directory: Path) -> None:
         describe(directory, site, provider="plain", host="plain.localhost")
+        describe(directory, site, "no-address", provider="no-address", host="no-address.localhost")
         for group in GROUPS.values():
             for name, case in group.items():
                 describe(
@@ -115,6 +116,28 @@ async def test_follow_up(server: Server, site: Site) -> None:
 
     assert [turn.answer_markdown for turn in turns] == [f"Answer to: {prompt}" for prompt in prompts]
     assert [len(site.received(prompt)) for prompt in prompts] == [1, 1, 1]
+
+
+async def test_elsewhere_without_an_address(server: Server, site: Site, person: Person) -> None:
+    """A conversation to which a person goes is never taken for the session's, also if that has no address yet (O-135).
+
+    Nothing of it is taken, and the next prompt is not typed there (FIN-17).
+    """
+    other = site.at("no-address", site.begin([("Hello", "Not for you")]), host="no-address.localhost")
+    one = await talk(server, "no-address")
+    prompt = site.answer(unique(), answer(show(0.05), grow("half", 0.1), show(HELD)))
+    turn = await one.ask(prompt)
+    await one.text(turn)
+    page = await person.attach((await one.tab()).target_id)
+    await person.evaluate(page, f"location.href = '{other}'")
+    await server.tabs_when(lambda tabs: any(tab.uri == other for tab in tabs))
+    cancelled = await one.cancel(turn)
+    session = await one.session()
+    again = await one.answer(unique())
+
+    assert (cancelled.state, cancelled.answer_markdown) == (Turn.STATE_CANCELLED, "half")
+    assert session.conversation_uri == ""
+    assert (again.error.reason, again.error.metadata["page_touched"]) == ("PROVIDER_CONVERSATION_CHANGED", "no")
 
 
 async def test_frozen(server: Server, site: Site, person: Person) -> None:

@@ -110,7 +110,7 @@ class Observer:
         if self._seen is None:
             self._seen = Observation(quiet_since=loop.time())
         sample, own = await conversation.see(conversation.turn(), self._note_silence)
-        await _note(conversation, sample)
+        await _note(conversation, sample, is_own=own is not None)
         seen = self._seen
         if conversation.page_since > seen.quiet_since:
             # Another page shows the answer: how long it has been quiet is counted from here.
@@ -166,9 +166,12 @@ class Observer:
         return self._seen
 
 
-async def _note(conversation: Conversation, sample: Sample) -> None:
+async def _note(conversation: Conversation, sample: Sample, *, is_own: bool) -> None:
+    """Record title and address of the conversation; `is_own`: the own prompt shows there."""
     uri = conversation.descriptor.conversation_of(sample.uri)
     session = conversation.session()
+    if not (is_own or session.conversation_uri):
+        return  # a person may have gone to another one, whose address is not this session's
     if session.title != sample.title or (uri and not session.conversation_uri):
         await conversation.change(
             lambda changes: records.note_conversation(changes, conversation.name, uri, sample.title)
