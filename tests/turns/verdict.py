@@ -11,7 +11,6 @@ from tests.turns.plan import End
 _BEFALLEN: Final = {
     "SUBMIT_UNCONFIRMED": True,
     "ANSWER_TIMEOUT": True,
-    "ANSWER_STALLED": True,
     "RECOVERY_FAILED": True,
     "TAB_CLOSED": True,
     "TAB_GONE": True,
