@@ -42,6 +42,8 @@ def describe_providers(site: Site) -> Callable[[Path], None]:
     def write(directory: Path) -> None:
         describe(directory, site, provider="plain", host="plain.localhost")
         describe(directory, site, "no-address", provider="no-address", host="no-address.localhost")
+        late = {"done_quiet": 4.0, "last_done_quiet": 4.0}
+        describe(directory, site, provider="late", host="late.localhost", windows=late)
         for group in GROUPS.values():
             for name, case in group.items():
                 describe(
@@ -138,6 +140,18 @@ async def test_elsewhere_without_an_address(server: Server, site: Site, person: 
     assert (cancelled.state, cancelled.answer_markdown) == (Turn.STATE_CANCELLED, "half")
     assert session.conversation_uri == ""
     assert (again.error.reason, again.error.metadata["page_touched"]) == ("PROVIDER_CONVERSATION_CHANGED", "no")
+
+
+@pytest.mark.long
+async def test_last_look(server: Server, site: Site) -> None:
+    """An answer whose mark comes shortly before its time is over is taken by one last, longer look (FIN-04)."""
+    one = await talk(server, "late")
+    await one.answer(unique())
+    turn = await one.ask(site.answer(unique(), answer(grow(LONG, 8.0), show(0, stop=0, done=True))), answer_timeout=10)
+    end = await one.end(turn)
+
+    assert (end.state, end.answer_markdown, end.error.reason) == (Turn.STATE_SUCCEEDED, LONG, "")
+    assert end.end_time.ToDatetime() > end.expire_time.ToDatetime()
 
 
 async def test_frozen(server: Server, site: Site, person: Person) -> None:

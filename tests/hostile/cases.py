@@ -278,14 +278,6 @@ SLOW: Mapping[str, Case] = {
         END,
         windows={"give_up_after": 30.0},
     ),
-    # FIN-04: the mark comes 1.5 s before the time is over, and has to stand for 3 s.
-    "last-look": whole(
-        LONG,
-        grow(LONG, 8.5, pieces=20),
-        END,
-        timeout=10,
-        windows={"done_quiet": 3.0, "last_done_quiet": 3.0},
-    ),
     "out-of-time": Case(
         answer(grow(SHORT, 0.3), show(60)),
         failed("ANSWER_TIMEOUT", SHORT),
