@@ -275,7 +275,10 @@ async def test_failure_banner(server: Server) -> None:
     assert answer_to(prompt).startswith(late.answer_markdown)
 
 
-@pytest.mark.parametrize("directives", ["{{plain=1 seconds=1 fail=cut}}", "{{plain=1 seconds=1 done=never}}"])
+@pytest.mark.parametrize(
+    "directives",
+    ["{{plain=1 seconds=1 fail=cut}}", pytest.param("{{plain=1 seconds=1 done=never}}", marks=pytest.mark.long)],
+)
 async def test_without_finished_mark(server: Server, directives: str) -> None:
     """Quiet text without its finished mark stays RUNNING, and ends in time with that text (O-137, FIN-04)."""
     prompt = unique(directives)

@@ -57,13 +57,13 @@ async def until_killed(server: Mortal, moment: str, conversation: Conversation) 
 @pytest.mark.parametrize(
     ("moment", "settled"),
     [
-        ("session:before", ANSWERED),
+        pytest.param("session:before", ANSWERED, marks=pytest.mark.long),
         ("session:after", ANSWERED),
         ("pending:after", ANSWERED),
         ("opening:after", ANSWERED),
-        ("created:after", ANSWERED),
-        ("target:after", ANSWERED),
-        ("ready:before", ANSWERED),
+        pytest.param("created:after", ANSWERED, marks=pytest.mark.long),
+        pytest.param("target:after", ANSWERED, marks=pytest.mark.long),
+        pytest.param("ready:before", ANSWERED, marks=pytest.mark.long),
         ("ready:after", ANSWERED),
         ("submitting:before", ANSWERED),
         ("submitting:after", UNCONFIRMED),

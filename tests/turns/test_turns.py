@@ -20,7 +20,7 @@ from tests.turns.plan import End, plan
 from tests.turns.run import at_work
 from tests.turns.verdict import Seen, fault
 
-TURNS: Final = int(os.environ.get("TABMUX_TURNS") or "20")
+TURNS: Final = int(os.environ.get("TABMUX_TURNS") or "10")
 SEED: Final = os.environ.get("TABMUX_TURNS_SEED", "")
 
 
