@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from tabmuxd.resources.imports import ImportSource
-from tabmuxd.webai.importing.old_records import Malformed, OldFields, OldRecord, OldTurn
+from tabmuxd.webai.importing.old_records import OldFields, OldRecord, OldTurn, read_record
 
 _ID: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 VERSION: Final = 1
@@ -28,15 +28,7 @@ def has_known_version(whole: Mapping[str, object]) -> bool:
 
 def record_of(value: object) -> OldRecord:
     """One record; raises Malformed."""
-    fields = OldFields(value)
-    old_id = fields.text("sessionId")
-    if _ID.fullmatch(old_id) is None:
-        raise Malformed
-    try:
-        return _record(fields, old_id)
-    except Malformed as error:
-        error.import_id = old_id
-        raise
+    return read_record(value, _ID, _record)
 
 
 def _record(fields: OldFields, old_id: str) -> OldRecord:

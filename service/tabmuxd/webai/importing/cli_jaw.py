@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from tabmuxd.resources.imports import ImportSource
-from tabmuxd.webai.importing.old_records import Malformed, OldFields, OldRecord, OldTurn, milliseconds
+from tabmuxd.webai.importing.old_records import Malformed, OldFields, OldRecord, OldTurn, milliseconds, read_record
 
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 # The field that says when the record came to this status; an old `staleAt` may stand beside another one.
@@ -23,15 +23,7 @@ def is_ours(whole: Mapping[str, object]) -> bool:
 
 def record_of(value: object) -> OldRecord:
     """One record; raises Malformed."""
-    fields = OldFields(value)
-    old_id = fields.text("sessionId")
-    if _ID.fullmatch(old_id) is None:
-        raise Malformed
-    try:
-        return _record(fields, old_id)
-    except Malformed as error:
-        error.import_id = old_id
-        raise
+    return read_record(value, _ID, _record)
 
 
 def _record(fields: OldFields, old_id: str) -> OldRecord:

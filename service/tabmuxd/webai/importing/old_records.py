@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
@@ -152,3 +152,16 @@ class OldFields:
 def milliseconds(count: float) -> timedelta:
     """So many milliseconds, from none to a year."""
     return timedelta(milliseconds=min(max(count, 0.0), _MOST / timedelta(milliseconds=1)))
+
+
+def read_record(value: object, id_form: re.Pattern[str], read: Callable[[OldFields, str], OldRecord]) -> OldRecord:
+    """A record by what `read` makes of its fields and its id, which is of this form; raises Malformed, with the id."""
+    fields = OldFields(value)
+    old_id = fields.text("sessionId")
+    if id_form.fullmatch(old_id) is None:
+        raise Malformed
+    try:
+        return read(fields, old_id)
+    except Malformed as error:
+        error.import_id = old_id
+        raise
