@@ -13,9 +13,9 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
-from tabmuxd.resources.orders import RecoveredSession, TabOrder
+from tabmuxd.resources.orders import RecoveredSession
 from tabmuxd.resources.session import Return, Session, TurnState
-from tabmuxd.resources.tab import LoadMilestone, Strategy, Tab, TabState
+from tabmuxd.resources.tab import Strategy, Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
@@ -101,17 +101,7 @@ class Returning:
         """Get a parked session a tab at its conversation, or at the start page before its first prompt."""
         if session.open_turn:
             raise records.in_progress(session)  # which gets it a tab itself
-        uri = whereabouts.home(descriptor, session)
-        if not uri:
-            raise whereabouts.no_address(session)
-        order = TabOrder(
-            browser=session.browser,
-            uri=uri,
-            group=session.new_tab_group or session.provider,
-            activate=session.new_tab_activate,
-            from_pool=session.new_tab_pooled,
-            until=LoadMilestone.DOM_CONTENT_LOADED,
-        )
+        order = whereabouts.order_of_tab(descriptor, session)
         await self._tabs.open_for(
             session.owner, order, lambda changes, tab: records.bind_idle(changes, session.name, tab)
         )
@@ -132,9 +122,7 @@ class Returning:
         await _check_way(page, descriptor)
         if whereabouts.is_home(descriptor, session, shown):
             return Return.NONE
-        uri = whereabouts.home(descriptor, session)
-        if not uri:
-            raise whereabouts.no_address(session)
+        uri = whereabouts.home_or_refusal(descriptor, session)
         async with self._tabs.turn(session.tab):
             await self._log.change(partial(_may_move, name=session.name, tab=session.tab))
             page = await self._tabs.show(

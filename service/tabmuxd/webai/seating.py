@@ -6,8 +6,6 @@ from datetime import timedelta
 from typing import Final
 
 from tabmuxd.resources.names import lease_name, new_id
-from tabmuxd.resources.orders import TabOrder
-from tabmuxd.resources.tab import LoadMilestone
 from tabmuxd.tabs.page import Page
 from tabmuxd.webai import records, whereabouts
 from tabmuxd.webai.conversation import FALLBACK, Conversation
@@ -26,7 +24,8 @@ async def seat(conversation: Conversation, place: LinePlace) -> Page:
     try:
         await _take(conversation, lease)
         if not conversation.session().tab:
-            _home(conversation)  # or there is nothing to wait for
+            # Or there is nothing to wait for.
+            whereabouts.home_or_refusal(conversation.descriptor, conversation.session())
         if not place.enter():
             conversation.last_refusal = place.refused
             await place.entered()
@@ -46,27 +45,12 @@ async def _take(conversation: Conversation, lease: str) -> None:
             await conversation.change(lambda changes: records.take_tab(changes, conversation.name, lease))
 
 
-def _home(conversation: Conversation) -> str:
-    """Where a tab for the session has to go; RECOVERY_FAILED where nobody knows."""
-    session = conversation.session()
-    if uri := whereabouts.home(conversation.descriptor, session):
-        return uri
-    raise whereabouts.no_address(session)
-
-
 async def _page(conversation: Conversation, place: LinePlace, lease: str) -> Page:
     around, session = conversation.around, conversation.session()
     tab = around.log.live.tab(session.tab) if session.tab else None
     if tab is None:
-        order = TabOrder(
-            browser=session.browser,
-            uri=_home(conversation),
-            group=session.new_tab_group or session.provider,
-            activate=session.new_tab_activate,
-            from_pool=session.new_tab_pooled,
-            until=LoadMilestone.DOM_CONTENT_LOADED,
-            room_timeout=max(timedelta(0), conversation.turn().expire_time - around.clock() - _ROOM_MARGIN),
-        )
+        left = conversation.turn().expire_time - around.clock() - _ROOM_MARGIN
+        order = whereabouts.order_of_tab(conversation.descriptor, session, room_timeout=max(timedelta(0), left))
         opened = await around.tabs.open_for(
             session.owner, order, lambda changes, tab: records.bind(changes, conversation.name, tab, lease), place
         )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tabmuxd.resources.errors import Reason, Refused, refuse
+from tabmuxd.resources.orders import TabOrder
 from tabmuxd.resources.session import Session
+from tabmuxd.resources.tab import LoadMilestone
 from tabmuxd.webai.providers.descriptor import Descriptor
 
 
@@ -15,6 +19,26 @@ def home(descriptor: Descriptor, session: Session) -> str:
     if session.conversation_uri:
         return session.conversation_uri
     return "" if session.prompted else descriptor.start_uri
+
+
+def home_or_refusal(descriptor: Descriptor, session: Session) -> str:
+    """As `home`; raises RECOVERY_FAILED (`no_address`) where nobody knows it."""
+    if uri := home(descriptor, session):
+        return uri
+    raise no_address(session)
+
+
+def order_of_tab(descriptor: Descriptor, session: Session, *, room_timeout: timedelta = timedelta(0)) -> TabOrder:
+    """The tab to get for a session that has none, at its home; RECOVERY_FAILED (`no_address`)."""
+    return TabOrder(
+        browser=session.browser,
+        uri=home_or_refusal(descriptor, session),
+        group=session.new_tab_group or session.provider,
+        activate=session.new_tab_activate,
+        from_pool=session.new_tab_pooled,
+        until=LoadMilestone.DOM_CONTENT_LOADED,
+        room_timeout=room_timeout,
+    )
 
 
 def is_home(descriptor: Descriptor, session: Session, shown_uri: str, *, submitted: bool = False) -> bool:
