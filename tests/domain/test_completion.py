@@ -289,6 +289,19 @@ def test_mark_without_text() -> None:
     assert ends == [_GOES_ON, Complete(2.0)]
 
 
+def test_mark_on_emptied() -> None:
+    """A mark on an answer that the page shows emptied says nothing of the text seen before (FIN-14)."""
+    seen = observe(Observation(quiet_since=0.0), sample(), OwnTurn("One", done=False, answered=True), _MARKED, 0.0)
+    emptied = OwnTurn("", done=True, answered=True)
+    for now in (0.5, 2.0, 4.0):
+        seen = observe(seen, sample(), emptied, _MARKED, now)
+        assert (judge(seen, sample(), _MARKED, now), seen.text) == (_GOES_ON, "One")
+
+    whole = replace(emptied, answer="One and two")
+    seen = observe(seen, sample(), whole, _MARKED, 5.0)
+    assert (judge(seen, sample(), _MARKED, 6.0), seen.text) == (Complete(1.0), "One and two")
+
+
 def test_files_only() -> None:
     """An answer of files alone is whole without a text: with its mark, or quiet for the longest window (FIN-12)."""
     assert _last(Look(0, "", done=True, files=True), Look(1, "", done=True, files=True)) == (Complete(1.0), "")

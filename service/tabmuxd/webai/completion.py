@@ -95,7 +95,7 @@ def observe(
     was once seen with the text: a page that empties what is out of sight may have written on before that.
     """
     read = reading(own.answer if own else "", descriptor)
-    seen = own is not None and not own.remembered
+    seen = own is not None and not own.remembered and (bool(read.text) or own.files or not before.text)
     done = own is not None and own.done and (seen or before.done)
     text = read.text
     if not text or (len(text) < len(before.text) and not (seen and (done or _rewritten(before.text, text, sample)))):
