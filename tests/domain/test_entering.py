@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Final, cast
@@ -22,7 +23,36 @@ from tests.domain.values import TAB, chat_session, playground, sample
 
 _PROMPT: Final = "One\nTwo"
 _DRAFT: Final = "Dear diary"
-_HAPPENINGS: Final = ("", "", "", "forget", "double", "draft", "half", "gone", "back", "cover", "send", "person")
+_HAPPENINGS: Final = (
+    "",
+    "",
+    "",
+    "forget",
+    "double",
+    "draft",
+    "half",
+    "gone",
+    "back",
+    "cover",
+    "send",
+    "person",
+    "silent",
+    "noise",
+)
+
+
+class _Session:
+    """A DevTools session over which a test tells what its page sends."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Callable[[dict[str, object]], None]] = {}
+
+    def on(self, method: str, handler: Callable[[dict[str, object]], None]) -> Callable[[], None]:
+        self._handlers[method] = handler
+        return lambda: self._handlers.pop(method)
+
+    def post(self) -> None:
+        self._handlers["Network.requestWillBeSent"]({"request": {"method": "POST", "url": "http://127.0.0.1/"}})
 
 
 @dataclass
@@ -38,7 +68,12 @@ class _ChatPage:
     sent: list[str] = field(default_factory=list[str])
     reading: int = 0
     looked: str = ""
-    page: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tab=TAB))
+    noisy: bool = False
+    session: _Session = field(default_factory=_Session)
+
+    @property
+    def page(self) -> SimpleNamespace:
+        return SimpleNamespace(tab=TAB, session=self.session, network_heard=contextlib.nullcontext)
 
     def happen(self) -> None:
         match next(self.happenings, ""):
@@ -62,8 +97,16 @@ class _ChatPage:
                 self.text = ""
             case "person":
                 self.turns.append("Something else")
-            case _:
-                pass
+            case happening:
+                self._send(happening)
+
+    def _send(self, happening: str) -> None:
+        if happening == "noise" or (happening == "silent" and self.text):
+            self.session.post()
+            self.noisy = self.noisy or happening == "noise"
+        if happening == "silent" and self.text:
+            self.sent.append(self.text)
+            self.text = ""
 
     def look(self, known: tuple[str, ...] | None, *, focus: bool) -> Sample:
         self.happen()
@@ -85,11 +128,13 @@ class _ChatPage:
         if self.composer == "usable":
             self.text += text
 
-    async def clear(self, reading: int) -> None:
+    async def clear(self, reading: int) -> bool:
         self.happen()
-        if (reading, self.text) == (self.reading, self.looked):
-            self.cleared.append(self.text)
-            self.text = ""
+        if (reading, self.text) != (self.reading, self.looked):
+            return False
+        self.cleared.append(self.text)
+        self.text = ""
+        return True
 
     async def changed(self, within: float) -> None:
         self.now += within
@@ -139,7 +184,7 @@ def test_whole_or_refused(happenings: list[str]) -> None:
         assert (page.text, found.reading) == (_PROMPT, page.reading)
         assert not any(_PROMPT.startswith(text) for text in page.sent)
     elif isinstance(found, Entered):
-        assert page.sent
+        assert page.sent or page.noisy
 
 
 @given(st.lists(st.sampled_from(_HAPPENINGS), max_size=30))

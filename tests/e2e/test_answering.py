@@ -127,7 +127,7 @@ async def test_elsewhere_without_an_address(server: Server, site: Site, person: 
     """
     other = site.at("no-address", site.begin([("Hello", "Not for you")]), host="no-address.localhost")
     one = await talk(server, "no-address")
-    prompt = site.answer(unique(), answer(show(0.05), grow("half", 0.1), show(HELD)))
+    prompt = site.answer(unique(), answer(show(0.05), grow("half", 0.1, pieces=1), show(HELD)))
     turn = await one.ask(prompt)
     await one.text(turn)
     page = await person.attach((await one.tab()).target_id)

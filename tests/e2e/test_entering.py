@@ -106,6 +106,7 @@ CASES: Final = (
     refused("deaf", "SUBMIT_UNCONFIRMED", "unknown"),
     refused("swallows", "SUBMIT_UNCONFIRMED", "unknown"),
     refused("sends-lines", "SUBMIT_UNCONFIRMED", "unknown"),
+    refused("sends-silently", "SUBMIT_UNCONFIRMED", "unknown"),
 )
 MORE: Final = ("late-composer", "doubles", "other-send", "slow-take", "never-send", "no-send", "only-microphone")
 """Cases that prove little more than others do."""
@@ -178,9 +179,8 @@ async def test_case(case: Case, server: Server, site: Site, person: Person) -> N
     turn = await one.answer(prompt)
 
     sent = [] if case.end != SUCCEEDED else [prompt]
-    if case.variant == "sends-lines":
-        sent = [prompt.split("\n")[0]]
     mark = prompt.split("\n")[0]
+    sent = {"sends-lines": [mark], "sends-silently": [prompt]}.get(case.variant, sent)
     assert told(turn) == (case.end, case.touched)
     assert [one.prompt for one in site.received() if one.variant == case.variant and mark in one.prompt] == sent
     if case.end == SUCCEEDED:

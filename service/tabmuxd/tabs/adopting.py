@@ -49,6 +49,8 @@ class Adoption:
         """
         host = self._hosts.named(order.browser)
         target_id = order.target_id or await _front(host)
+        if target_id not in host.connected().pages:
+            await host.look()  # what the browser told of it may only be on its way
         if name := host.tab_behind(target_id):
             return await self._known(name)
         running = self._running.get(target_id)

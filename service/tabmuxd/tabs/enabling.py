@@ -53,9 +53,18 @@ async def paint(session: TargetSession, *, timeout: float) -> None:
 
 
 async def tidy(session: TargetSession, *, timeout: float) -> None:
-    """Empty the history but for the document that is there, and hear no more of the network; quietly, if it fails."""
+    """Empty the history but for the document that is there; quietly, if it fails."""
     with contextlib.suppress(CdpError):
         await _once_active(session, "Page.resetNavigationHistory", {}, timeout)
+
+
+async def hear_network(session: TargetSession, *, timeout: float) -> None:
+    """Be told of what the page sends and receives from here on; raises CdpError."""
+    await session.call(*_NETWORK, timeout=timeout)
+
+
+async def ignore_network(session: TargetSession, *, timeout: float) -> None:
+    """Be told of it no more; quietly, if it fails."""
     with contextlib.suppress(CdpError):
         await session.call("Network.disable", timeout=timeout)
 

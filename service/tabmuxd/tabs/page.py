@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -73,6 +74,7 @@ class Page:
         self._listener = listener
         self._status = ("", 0)
         self._at_marker = False
+        self._network_heard = 0
         self._world: tuple[str, int] | None = None
         self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._moves_within = 0
@@ -153,6 +155,20 @@ class Page:
     async def tidy(self) -> None:
         """Take the marker address out of the history, and hear no more of what is loaded; quietly, if it cannot be."""
         await enabling.tidy(self.session, timeout=COMMAND_TIMEOUT)
+        if not self._network_heard:
+            await enabling.ignore_network(self.session, timeout=COMMAND_TIMEOUT)
+
+    @contextlib.asynccontextmanager
+    async def network_heard(self) -> AsyncGenerator[None]:
+        """While inside, the session tells of what the page sends, by the events of Network; raises CdpError."""
+        self._network_heard += 1
+        try:
+            await enabling.hear_network(self.session, timeout=COMMAND_TIMEOUT)
+            yield
+        finally:
+            self._network_heard -= 1
+            if not self._network_heard and self.usable:
+                await enabling.ignore_network(self.session, timeout=COMMAND_TIMEOUT)
 
     def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
         """Call `told` after each commit, milestone, dialog, and at the end; gives "stop telling"."""

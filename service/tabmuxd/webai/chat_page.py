@@ -91,12 +91,14 @@ class ChatPage:
         except TimeoutError:
             return
 
-    async def clear(self, reading: int) -> None:
+    async def clear(self, reading: int) -> bool:
         """Empty the composer, as a person would: select all, delete; only if it holds what it held in that look."""
-        if await self._run(f"tabmux.selectAll({reading})"):
+        selected = bool(await self._run(f"tabmux.selectAll({reading})"))
+        if selected:
             for kind in ("rawKeyDown", "keyUp"):
                 key = {"type": kind, "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8}
                 await self.page.call("Input.dispatchKeyEvent", {**key, "commands": ["deleteBackward"]})
+        return selected
 
     async def focus(self, path: str) -> str:
         """Give the composer the focus, its caret at the end, if the page is at this path; "focused", or why not."""

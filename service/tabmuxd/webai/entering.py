@@ -12,6 +12,7 @@ from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.webai import submission
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation
+from tabmuxd.webai.outgoing import Outgoing
 from tabmuxd.webai.samples import Sample, keys
 
 _ATTEMPTS: Final = 3
@@ -35,13 +36,14 @@ class Entered:
 class Entry:
     """One prompt on its way into the composer of one page; what was `typed` is taken back if it is not pressed."""
 
-    def __init__(
-        self, conversation: Conversation, chat: ChatPage, prompt: str, before: tuple[str, ...] | None = None
-    ) -> None:
-        """Nothing is done yet. `before`: the turns shown before an earlier entry of this prompt, which was cut off."""
+    def __init__(self, conversation: Conversation, chat: ChatPage, prompt: str, cut_off: Entry | None = None) -> None:
+        """Nothing is done yet. `cut_off`: an earlier entry of this prompt that came to no end after it was typed."""
         self.typed = False
-        self.before = before
-        self._may_be_sent = before is not None
+        self.before: tuple[str, ...] | None = cut_off.before if cut_off else None
+        self.outgoing = cut_off.outgoing if cut_off else Outgoing(prompt)
+        self._may_be_sent = cut_off is not None
+        # What was typed stands in the composer, or was cleared there by us.
+        self._at_hand = self._cleared = False
         self._conversation = conversation
         self._chat = chat
         self._prompt = prompt
@@ -52,12 +54,18 @@ class Entry:
     async def enter(self) -> Entered:
         """Make room, type, and read back until the composer holds the prompt and send can be pressed.
 
-        What did not arrive whole is cleared and typed again. Raises Refused, Barred, CdpError, PageNotAnswering.
+        What did not arrive whole is cleared and typed again, unless the page may have sent it. Raises Refused, Barred,
+        CdpError, PageNotAnswering.
         """
         try:
-            return await self._enter()
+            async with self.outgoing.heard(self._chat.page):
+                return await self._enter()
         except _SentByPage:
             return Entered(self.before or (), None)
+        except Refused:
+            if self._may_be_gone:
+                return Entered(self.before or (), None)
+            raise
 
     async def _enter(self) -> Entered:
         sample = await self._usable()
@@ -90,6 +98,12 @@ class Entry:
     def _check(self, sample: Sample) -> None:
         if self._may_be_sent and submission.sent_by_page(sample, self.before or (), self._prompt):
             raise _SentByPage
+        self._at_hand = submission.is_own_leftover(sample, self._prompt) or self._cleared
+
+    @property
+    def _may_be_gone(self) -> bool:
+        """Whether what was typed is neither at hand nor known not to have been sent."""
+        return self._may_be_sent and self.outgoing.may_hold_prompt and not self._at_hand
 
     async def _usable(self) -> Sample:
         """A look at a page whose composer takes a prompt and whose turns are all there; waits up to its window."""
@@ -128,7 +142,7 @@ class Entry:
                 if clears == _ATTEMPTS or (descriptor.draft == "refuse" and not await self._is_own(sample)):
                     raise submission.occupied(descriptor, tab)
                 clears += 1
-                await self._chat.clear(sample.reading)
+                self._cleared = await self._chat.clear(sample.reading) and self._at_hand
             elif self._now() >= self._deadline:
                 raise submission.unusable(descriptor, sample, tab)
             else:
@@ -144,7 +158,9 @@ class Entry:
 
     async def _type(self, sample: Sample) -> None:
         """Type the prompt where the focus is."""
-        self.typed = self._may_be_sent = True
+        if self._may_be_gone:
+            raise _SentByPage
+        self.typed, self._may_be_sent, self._cleared = True, True, False
         text = submission.with_line_feeds(self._prompt)
         long = len(submission.pieces(text)) > 1
         if not (long and self._conversation.descriptor.long_text == "paste" and await self._chat.paste(text)):

@@ -46,7 +46,7 @@ class TurnRunner:
         self._observer = Observer(self._conversation, feed)
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
-        self._before: tuple[str, ...] | None = None
+        self._cut_off: entering.Entry | None = None
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -150,12 +150,12 @@ class TurnRunner:
     async def _enter(self, chat: ChatPage, prompt: str) -> entering.Entered:
         """Put the prompt into the composer; what was typed is told to be our own, also if it is interrupted."""
         conversation = self._conversation
-        entry = entering.Entry(conversation, chat, prompt, self._before)
+        entry = entering.Entry(conversation, chat, prompt, self._cut_off)
         try:
             return await entry.enter()
         finally:
             if entry.typed:
-                self._before = entry.before
+                self._cut_off = entry
                 self._is_own = partial(submission.is_own_leftover, prompt=prompt)
 
     async def _confirm(self) -> None:

@@ -68,10 +68,15 @@ def is_beginning(text: str, prompt: str) -> bool:
     Only letters and digits count, since a rich editor may show the rest anew; a prompt that a page took twice over,
     because it was not ready, is as much our own.
     """
-    held, own = _letters(text), _letters(prompt)
+    held, own = letters_of(text), letters_of(prompt)
     if not held or not own:
         held, own = normalised(text), normalised(prompt)
     return bool(held) and (own * (len(held) // max(1, len(own)) + 1)).startswith(held)
+
+
+def letters_of(text: str) -> str:
+    """Letters and digits alone."""
+    return _NO_LETTERS.sub("", text)
 
 
 def held(sample: Sample, prompt: str) -> Held:
@@ -230,10 +235,6 @@ def _composer(descriptor: Descriptor, tab: str, cause: str) -> Refused:
         tab=tab,
         cause=cause,
     )
-
-
-def _letters(text: str) -> str:
-    return _NO_LETTERS.sub("", text)
 
 
 def _lines(text: str) -> list[str]:
