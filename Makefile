@@ -1,10 +1,11 @@
 # The commands of the README. Each works from a fresh clone; what they need goes to .venv.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test chaos soak turns check generate bench clean
+.PHONY: help setup demo test long chaos soak turns check generate bench clean
 
 help:
 	@echo "make demo            start the server, a browser and local chat pages, and show them at work"
 	@echo "make test            run all tests; ARGS='tests/store -x' goes to pytest"
+	@echo "make long            run the tests that prove more of what others prove too"
 	@echo "make chaos           run the long tests, then long rounds of chaos; ROUNDS=20, OPERATIONS=500, SEED= repeats one"
 	@echo "make soak            2,000 random schedules, then 200 watchers cut for 10 minutes; SCHEDULES, SECONDS, WATCHERS"
 	@echo "make turns           ask 1,000 random questions while much is closed and killed; TURNS, SEED= repeats one run"
@@ -21,6 +22,9 @@ demo: setup
 
 test:
 	@scripts/test $(ARGS)
+
+long:
+	@scripts/test --long -m long
 
 # One round after another, so that each has the machine to itself. A seed is there to repeat just its round.
 chaos:

@@ -8,6 +8,7 @@ from tests.e2e.serving import BROWSER, LIMIT, Server
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.chromium,
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.timeout(90),
 ]

@@ -152,7 +152,13 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("text", PROMPTS.values(), ids=PROMPTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=name, marks=[] if name in {"lines", "long", "awkward"} else pytest.mark.long)
+        for name, text in PROMPTS.items()
+    ],
+)
 async def test_prompts(server: Server, playground: PlaygroundProcess, provider: str, text: str) -> None:
     """Exactly the text of the prompt is sent, once, whatever is in it (SUB-06, SUB-07)."""
     prompt = f"{text} {unique()}"
@@ -246,8 +252,8 @@ async def test_draft(server: Server, person: Person, playground: PlaygroundProce
         "{{plain=1 seconds=1 pause=3}}",
         "{{plain=1 seconds=1 stop_gap=3}}",
         "{{plain=1 seconds=1 placeholder=1}}",
-        "{{plain=1 seconds=1 commit=3}}",
-        "{{plain=1 seconds=1 think=3}}",
+        pytest.param("{{plain=1 seconds=1 commit=3}}", marks=pytest.mark.long),
+        pytest.param("{{plain=1 seconds=1 think=3}}", marks=pytest.mark.long),
         "{{plain=1 seconds=0 think=0}}",
         "{{characters=1 seconds=0.2}}",
         "{{characters=60000 seconds=1}}",

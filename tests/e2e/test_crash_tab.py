@@ -62,7 +62,13 @@ def create_request(playground: PlaygroundProcess) -> CreateTabRequest:
 
 
 @pytest.mark.parametrize(
-    "moment", ["opening:before", "opening:after", "created:after", "target:after", "ready:before", "ready:after"]
+    "moment",
+    [
+        "opening:after",
+        "target:after",
+        "ready:after",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("opening:before", "created:after", "ready:before")),
+    ],
 )
 async def test_killed_while_a_tab_opens(moment: str, mortal: Mortal, playground: PlaygroundProcess) -> None:
     """CreateTab repeated after a crash leaves one tab, and no foreign page is touched (TAB-12, O-19, O-21, O-129)."""

@@ -22,9 +22,9 @@ pytestmark = [
     "lost",
     [
         "Target.createTarget",
-        "Target.attachToTarget",
+        pytest.param("Target.attachToTarget", marks=pytest.mark.long),
         "Page.navigate",
-        "Page.createIsolatedWorld",
+        pytest.param("Page.createIsolatedWorld", marks=pytest.mark.long),
         "Input.insertText",
         "tabmux.press(",
     ],
