@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Final, cast
@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.session import Session
+from tabmuxd.tabs.page import Page
 from tabmuxd.webai.chat_page import ChatPage
 from tabmuxd.webai.conversation import Conversation
 from tabmuxd.webai.entering import Entered, Entry
+from tabmuxd.webai.outgoing import Outgoing
 from tabmuxd.webai.providers.descriptor import Descriptor, DraftPolicy
 from tabmuxd.webai.samples import Composer, Sample, SeenTurn
 
@@ -49,10 +51,18 @@ class _Session:
 
     def on(self, method: str, handler: Callable[[dict[str, object]], None]) -> Callable[[], None]:
         self._handlers[method] = handler
-        return lambda: self._handlers.pop(method)
+        return lambda: self._handlers.__delitem__(method)
 
     def post(self) -> None:
         self._handlers["Network.requestWillBeSent"]({"request": {"method": "POST", "url": "http://127.0.0.1/"}})
+
+
+@contextlib.asynccontextmanager
+async def _heard() -> AsyncGenerator[asyncio.Future[None]]:
+    """The page confirms at once that it tells of its network."""
+    heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    heard.set_result(None)
+    yield heard
 
 
 @dataclass
@@ -73,7 +83,7 @@ class _ChatPage:
 
     @property
     def page(self) -> SimpleNamespace:
-        return SimpleNamespace(tab=TAB, session=self.session, network_heard=contextlib.nullcontext)
+        return SimpleNamespace(tab=TAB, session=self.session, network_heard=_heard)
 
     def happen(self) -> None:
         match next(self.happenings, ""):
@@ -150,9 +160,15 @@ class _Conversation:
         return chat_session()
 
     async def look_here(
-        self, chat: _ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
+        self,
+        chat: _ChatPage,
+        known: tuple[str, ...] | None,
+        *,
+        at_once: bool = False,
+        focus: bool = False,
+        ready_within: float = 0.0,
     ) -> Sample:
-        del at_once
+        del at_once, ready_within
         return chat.look(known, focus=focus)
 
     async def look_past(self, chat: _ChatPage, known: tuple[str, ...] | None) -> Sample:
@@ -164,10 +180,13 @@ class _Conversation:
 
 async def _enter(page: _ChatPage, draft: DraftPolicy) -> Entered | Refused:
     conversation = _Conversation(replace(playground(), draft=draft))
-    entry = Entry(cast("Conversation", conversation), cast("ChatPage", page), _PROMPT)
+    outgoing = Outgoing(_PROMPT)
+    entry = Entry(cast("Conversation", conversation), cast("ChatPage", page), _PROMPT, outgoing)
     entry._now, entry._deadline = (lambda: page.now), 15.0
     try:
-        return await entry.enter()
+        async with outgoing.heard(cast("Page", page.page)):
+            await asyncio.sleep(0)  # the page has confirmed
+            return await entry.enter()
     except Refused as refused:
         return refused
 

@@ -159,13 +159,17 @@ class Page:
             await enabling.ignore_network(self.session, timeout=COMMAND_TIMEOUT)
 
     @contextlib.asynccontextmanager
-    async def network_heard(self) -> AsyncGenerator[None]:
-        """While inside, the session tells of what the page sends, by the events of Network; raises CdpError."""
+    async def network_heard(self) -> AsyncGenerator[asyncio.Future[None]]:
+        """While inside, the session tells of what the page sends, by the events of Network.
+
+        It does so from the next command on; the future tells whether the page has confirmed that, or why it did not.
+        """
         self._network_heard += 1
+        heard = asyncio.ensure_future(enabling.hear_network(self.session, timeout=COMMAND_TIMEOUT))
         try:
-            await enabling.hear_network(self.session, timeout=COMMAND_TIMEOUT)
-            yield
+            yield heard
         finally:
+            await asyncio.wait({heard})
             self._network_heard -= 1
             if not self._network_heard and self.usable:
                 await enabling.ignore_network(self.session, timeout=COMMAND_TIMEOUT)

@@ -62,11 +62,14 @@ class ChatPage:
             stop()
         self._stop.clear()
 
-    async def look(self, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False) -> Sample:
+    async def look(
+        self, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False, ready_within: float = 0.0
+    ) -> Sample:
         """What the page shows now; turns whose key is in `known` without their text, and with None all of them.
 
         At most 10 times a second unless `at_once`, for a single look. `focus`: a composer that takes a prompt gets the
-        focus in the same step.
+        focus in the same step. `ready_within`: the page waits for so many seconds until what the composer holds can be
+        sent, and shows itself at that moment.
 
         Raises CdpError, or PageNotAnswering where the document changed under the look.
         """
@@ -75,7 +78,11 @@ class ChatPage:
             await asyncio.sleep(max(0.0, self._last_look + _LEAST_INTERVAL - loop.time()))
         self._changed.clear()
         self._last_look = loop.time()
-        value = await self._run(f"tabmux.sample({json.dumps(known)}, {json.dumps(focus)})")
+        if ready_within:
+            expression = f"tabmux.sampleReady({json.dumps(known)}, {ready_within * 1000})"
+        else:
+            expression = f"tabmux.sample({json.dumps(known)}, {json.dumps(focus)})"
+        value = await self._run(expression, promised=ready_within > 0)
         if not isinstance(value, dict):
             raise PageNotAnswering
         try:
@@ -184,17 +191,20 @@ class ChatPage:
         turns, copy = f"tabmux.answer({json.dumps(keys)})", json.dumps(self._descriptor.marks.copy)
         return f"({_ANSWER})({turns}, {copy})"
 
-    async def _run(self, expression: str, *, gesture: bool = False) -> object:
-        """Value of an expression in the world of the page script, which is put in where it is not there yet."""
+    async def _run(self, expression: str, *, gesture: bool = False, promised: bool = False) -> object:
+        """Value of an expression in the world of the page script, which is put in where it is not there yet.
+
+        `promised`: what it promises is waited for.
+        """
         world = await self._present_world()
-        value, missing = await self._evaluate(expression, world, gesture=gesture)
+        value, missing = await self._evaluate(expression, world, gesture=gesture, promised=promised)
         if missing:
             await self.page.call(
                 "Runtime.addBinding", {"name": _BINDING, "executionContextId": world}, timeout=_LOOK_TIMEOUT
             )
             marks = json.dumps(_marks(self._descriptor))
-            await self._evaluate(f"({_SCRIPT})({marks})", world, gesture=False, guarded=False)
-            value, missing = await self._evaluate(expression, world, gesture=gesture)
+            await self._evaluate(f"({_SCRIPT})({marks})", world, guarded=False)
+            value, missing = await self._evaluate(expression, world, gesture=gesture, promised=promised)
         if missing:
             raise PageNotAnswering
         return value
@@ -210,16 +220,21 @@ class ChatPage:
         return known[1]
 
     async def _evaluate(
-        self, expression: str, world: int, *, gesture: bool, guarded: bool = True
+        self, expression: str, world: int, *, gesture: bool = False, promised: bool = False, guarded: bool = True
     ) -> tuple[object, bool]:
         """Value, and whether the page script was missing: then nothing was done."""
-        guard = f"globalThis.tabmux ? {{value: {expression}}} : null" if guarded else expression
+        if guarded:
+            value = f"(async () => ({{value: await {expression}}}))()" if promised else f"{{value: {expression}}}"
+            expression = f"globalThis.tabmux ? {value} : null"
+        params = {
+            "expression": expression,
+            "contextId": world,
+            "returnByValue": True,
+            "awaitPromise": promised,
+            "userGesture": gesture,
+        }
         try:
-            reply = await self.page.call(
-                "Runtime.evaluate",
-                {"expression": guard, "contextId": world, "returnByValue": True, "userGesture": gesture},
-                timeout=_LOOK_TIMEOUT,
-            )
+            reply = await self.page.call("Runtime.evaluate", params, timeout=_LOOK_TIMEOUT)
         except ProtocolError as error:
             # The document was replaced, and its world with it: nothing is known of the expression.
             self.page.worlds.pop(_WORLD, None)

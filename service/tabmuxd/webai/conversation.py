@@ -124,13 +124,19 @@ class Conversation:
         return self.on(await self.around.tabs.wait_for_page(session.tab, timeout=FALLBACK))
 
     async def look_here(
-        self, chat: ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
+        self,
+        chat: ChatPage,
+        known: tuple[str, ...] | None,
+        *,
+        at_once: bool = False,
+        focus: bool = False,
+        ready_within: float = 0.0,
     ) -> Sample:
         """A look that is refused where the page shows anything but the session's conversation.
 
         Raises Barred where a person has to act first, PROVIDER_LIMITED where a limit keeps the prompt out.
         """
-        sample = await self.look_past(chat, known, at_once=at_once, focus=focus)
+        sample = await self.look_past(chat, known, at_once=at_once, focus=focus, ready_within=ready_within)
         submitted = self.turn().step is not TurnState.PENDING
         if refused := submission.where(self.descriptor, sample, self.session(), chat.page.tab, submitted=submitted):
             raise refused
@@ -141,13 +147,19 @@ class Conversation:
         return sample
 
     async def look_past(
-        self, chat: ChatPage, known: tuple[str, ...] | None, *, at_once: bool = False, focus: bool = False
+        self,
+        chat: ChatPage,
+        known: tuple[str, ...] | None,
+        *,
+        at_once: bool = False,
+        focus: bool = False,
+        ready_within: float = 0.0,
     ) -> Sample:
         """A look at whatever is shown; raises Barred where a person has to act first. Sign-in hosts are not read."""
         tab = chat.page.tab
         if refused := barriers.at_address(self.descriptor, chat.page.shown_uri, tab):
             raise Barred(refused)
-        sample = await chat.look(known, at_once=at_once, focus=focus)
+        sample = await chat.look(known, at_once=at_once, focus=focus, ready_within=ready_within)
         refused = barriers.at_address(self.descriptor, sample.uri, tab) or barriers.shown(self.descriptor, sample, tab)
         if refused:
             raise Barred(refused)

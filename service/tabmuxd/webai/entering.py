@@ -36,12 +36,22 @@ class Entered:
 class Entry:
     """One prompt on its way into the composer of one page; what was `typed` is taken back if it is not pressed."""
 
-    def __init__(self, conversation: Conversation, chat: ChatPage, prompt: str, cut_off: Entry | None = None) -> None:
-        """Nothing is done yet. `cut_off`: an earlier entry of this prompt that came to no end after it was typed."""
+    def __init__(
+        self,
+        conversation: Conversation,
+        chat: ChatPage,
+        prompt: str,
+        outgoing: Outgoing,
+        before: tuple[str, ...] | None = None,
+    ) -> None:
+        """Nothing is done yet; what `chat` sends is heard while it is.
+
+        `before`: the turns shown before an earlier entry of this prompt, which was cut off.
+        """
         self.typed = False
-        self.before: tuple[str, ...] | None = cut_off.before if cut_off else None
-        self.outgoing = cut_off.outgoing if cut_off else Outgoing(prompt)
-        self._may_be_sent = cut_off is not None
+        self.before = before
+        self._outgoing = outgoing
+        self._may_be_sent = before is not None
         # What was typed stands in the composer, or was cleared there by us.
         self._at_hand = self._cleared = False
         self._conversation = conversation
@@ -58,8 +68,7 @@ class Entry:
         CdpError, PageNotAnswering.
         """
         try:
-            async with self.outgoing.heard(self._chat.page):
-                return await self._enter()
+            return await self._enter()
         except _SentByPage:
             return Entered(self.before or (), None)
         except Refused:
@@ -81,13 +90,15 @@ class Entry:
 
     # Looks
 
-    async def _look(self, *, at_once: bool = False, focus: bool = True) -> Sample:
+    async def _look(self, *, at_once: bool = False, focus: bool = True, ready_within: float = 0.0) -> Sample:
         """A look in which an empty composer may get the focus.
 
         Raises _SentByPage where the page has sent by itself what was typed, also if it came to a conversation with it.
         """
         try:
-            sample = await self._conversation.look_here(self._chat, self.before, at_once=at_once, focus=focus)
+            sample = await self._conversation.look_here(
+                self._chat, self.before, at_once=at_once, focus=focus, ready_within=ready_within
+            )
         except Refused as refused:
             if refused.reason is Reason.PROVIDER_CONVERSATION_CHANGED and self._may_be_sent:
                 self._check(await self._conversation.look_past(self._chat, self.before))
@@ -103,7 +114,7 @@ class Entry:
     @property
     def _may_be_gone(self) -> bool:
         """Whether what was typed is neither at hand nor known not to have been sent."""
-        return self._may_be_sent and self.outgoing.may_hold_prompt and not self._at_hand
+        return self._may_be_sent and self._outgoing.may_hold_prompt and not self._at_hand
 
     async def _usable(self) -> Sample:
         """A look at a page whose composer takes a prompt and whose turns are all there; waits up to its window."""
@@ -169,10 +180,10 @@ class Entry:
 
     async def _read_back(self, *, last: bool) -> Sample:
         """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it."""
-        since, quick = self._now(), _QUICK_LOOKS
+        since, quick, ready_within = self._now(), _QUICK_LOOKS, RETRY
         while True:
-            sample = await self._look(at_once=quick > 0, focus=False)
-            quick -= 1
+            sample = await self._look(at_once=quick > 0, focus=False, ready_within=ready_within)
+            quick, ready_within = quick - 1, 0.0
             now = self._now()
             held = submission.held(sample, self._prompt)
             if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":

@@ -7,6 +7,7 @@ WebRTC send.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -24,28 +25,38 @@ class Outgoing:
 
     def __init__(self, prompt: str) -> None:
         """Nothing was sent yet."""
-        self.may_hold_prompt = False
+        self._sent = False
+        self._heard = False
         self._letters = letters_of(prompt)[:_LETTERS]
+
+    @property
+    def may_hold_prompt(self) -> bool:
+        """Whether something went out that may hold the prompt, or nobody knows."""
+        return self._sent or not self._heard
 
     @asynccontextmanager
     async def heard(self, page: Page) -> AsyncGenerator[None]:
-        """While inside, what this page sends is judged; raises CdpError."""
+        """While inside, what this page sends is judged, from the next command to it on."""
         stops = (
             page.session.on("Network.requestWillBeSent", self._requested),
             page.session.on("Network.webSocketFrameSent", self._sent_frame),
         )
         try:
-            async with page.network_heard():
+            async with page.network_heard() as heard:
+                heard.add_done_callback(self._told)
                 yield
         finally:
             for stop in stops:
                 stop()
 
+    def _told(self, heard: asyncio.Future[None]) -> None:
+        self._heard = not heard.cancelled() and heard.exception() is None
+
     def _requested(self, params: Mapping[str, Any]) -> None:
         request: Mapping[str, Any] = params.get("request", {})
         address = letters_of(unquote_plus(str(request.get("url", ""))))
         if request.get("method") not in _WITHOUT_BODY or self._letters in address:
-            self.may_hold_prompt = True
+            self._sent = True
 
     def _sent_frame(self, _params: Mapping[str, Any]) -> None:
-        self.may_hold_prompt = True
+        self._sent = True

@@ -22,6 +22,7 @@ from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
 from tabmuxd.webai.observing import Answered, Observer
+from tabmuxd.webai.outgoing import Outgoing
 from tabmuxd.webai.parting import parting
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
@@ -32,6 +33,8 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _CLEAR_WAIT: Final = 2.0
 # Where the composer let the prompt go and the page is at work, it has several times as long to show it.
 _IN_FLIGHT: Final = 3.0
+# Why send was not pressed where the composer does not hold the prompt any more.
+_GONE: Final = frozenset({"absent", "moved", "changed"})
 
 
 class TurnRunner:
@@ -46,7 +49,7 @@ class TurnRunner:
         self._observer = Observer(self._conversation, feed)
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
-        self._cut_off: entering.Entry | None = None
+        self._before: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -118,17 +121,18 @@ class TurnRunner:
 
     async def _submit(self, turn: Turn) -> None:
         """Type the prompt and press send: SUBMITTING is recorded in between."""
-        conversation = self._conversation
+        conversation, outgoing = self._conversation, Outgoing(turn.prompt)
         while True:
             try:
                 page = await conversation.patiently(partial(seating.seat, conversation, self._place))
                 chat = conversation.on(page)
                 typed_into = conversation.tab_of(page)
-                entered = await self._enter(chat, turn.prompt)
-                await conversation.change(
-                    partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
-                )
-                break
+                async with outgoing.heard(page):
+                    entered = await self._enter(chat, turn.prompt, outgoing)
+                    await conversation.change(
+                        partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
+                    )
+                    return await self._press(chat, entered, outgoing)
             except Barred as barred:
                 self._place.step_aside()
                 await conversation.blocked(barred)
@@ -136,6 +140,9 @@ class TurnRunner:
                 # Nothing was pressed: the tab may be gone, and the turn goes on in another.
                 _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
                 await asyncio.sleep(RETRY)
+
+    async def _press(self, chat: ChatPage, entered: entering.Entered, outgoing: Outgoing) -> None:
+        """Press send, once; where the prompt is gone already and the page may have sent it, that is to be seen."""
         typed, self._is_own = self._is_own, None
         if entered.reading is None:
             return  # the page sent it by itself
@@ -143,19 +150,21 @@ class TurnRunner:
             verdict = await chat.press(entered.reading)
         except (CdpError, PageNotAnswering):
             return  # it may have been pressed: look, never press again
-        if verdict != "pressed":
-            self._is_own = typed
-            raise submission.not_pressed(conversation.descriptor, page.tab, verdict, conversation.session())
+        if verdict == "pressed" or (verdict in _GONE and outgoing.may_hold_prompt):
+            return
+        self._is_own = typed
+        conversation = self._conversation
+        raise submission.not_pressed(conversation.descriptor, chat.page.tab, verdict, conversation.session())
 
-    async def _enter(self, chat: ChatPage, prompt: str) -> entering.Entered:
+    async def _enter(self, chat: ChatPage, prompt: str, outgoing: Outgoing) -> entering.Entered:
         """Put the prompt into the composer; what was typed is told to be our own, also if it is interrupted."""
         conversation = self._conversation
-        entry = entering.Entry(conversation, chat, prompt, self._cut_off)
+        entry = entering.Entry(conversation, chat, prompt, outgoing, self._before)
         try:
             return await entry.enter()
         finally:
             if entry.typed:
-                self._cut_off = entry
+                self._before = entry.before
                 self._is_own = partial(submission.is_own_leftover, prompt=prompt)
 
     async def _confirm(self) -> None:

@@ -83,6 +83,11 @@
 
   return {
     free,
+    // Whether something stands in the box that the one send control would send.
+    pressable() {
+      const box = find();
+      return Boolean(box) && holds(box).trim() !== "" && sends(box).filter(enabled).length === 1;
+    },
     // What the box holds and whether it can be used. `reading` names this look, for `press`.
     state() {
       const box = find();

@@ -1,7 +1,7 @@
 // The page script: reads one chat page by a descriptor's marks, in an isolated world of the main frame.
 // Evaluated once a document; gives `globalThis.tabmux`. `parts` are what stands beside it in files of their own. It
-// changes the page only in what the composer's part says, and in `pressStop`. No timers: a MutationObserver says
-// "changed" once, until the next sample. `answer.js` reads an answer that is finished.
+// changes the page only in what the composer's part says, and in `pressStop`. A MutationObserver says "changed" once,
+// until the next sample. `answer.js` reads an answer that is finished.
 (marks, parts) => {
   if (globalThis.tabmux) return;
 
@@ -55,7 +55,9 @@
   };
 
   let armed = false;
+  let noticed = () => {};
   const changed = (records) => {
+    noticed();
     noteAddress();
     if (records.some((record) => record.type === "childList")) stillSince = performance.now();
     for (const record of records) for (const node of record.removedNodes) numbers.delete(node);
@@ -97,7 +99,7 @@
   const basis = { marks, root, all, visible, within, inTurn, controls, notePress };
   const { turns, banner, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
-  const { state, free, ...acting } = parts.composer(page);
+  const { state, free, pressable, ...acting } = parts.composer(page);
   const barrier = parts.barriers(page);
 
   globalThis.tabmux = {
@@ -125,6 +127,18 @@
       };
       const free = seen.ready && !seen.stop && seen.composer === "usable" && !seen.composer_text.trim();
       return { ...seen, focused: focus && free && acting.focus(location.pathname) === "focused" };
+    },
+    // As `sample`, as soon as what the composer holds can be sent, or after so many milliseconds.
+    async sampleReady(known, milliseconds) {
+      observeRoot();
+      let over = pressable();
+      const timer = setTimeout(() => ((over = true), noticed()), milliseconds);
+      while (!over) {
+        await new Promise((resolve) => (noticed = resolve));
+        over ||= pressable();
+      }
+      clearTimeout(timer);
+      return globalThis.tabmux.sample(known, false);
     },
     ...acting,
     // Elements of these turns, in order, with their parts that have the text; for `answer.js`.
