@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from tabmuxd.resources.errors import Reason, Refused
@@ -20,6 +21,8 @@ _ARRIVAL: Final = 1.0
 _KEPT_LOOK: Final = 0.15
 # A page enables its send control with the next frame it paints, and tells of that.
 _QUICK_LOOKS: Final = 4
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Entry:
         self._may_be_sent = before is not None
         # What was typed stands in the composer, or was cleared there by us.
         self._at_hand = self._cleared = False
+        self._typed_at = 0.0
         self._conversation = conversation
         self._chat = chat
         self._prompt = prompt
@@ -82,8 +86,8 @@ class Entry:
             self.before = keys(sample)
         for attempt in range(1, _ATTEMPTS + 1):
             sample = await self._make_room(sample)
-            await self._type(sample)
-            sample = await self._read_back(last=attempt == _ATTEMPTS)
+            sample = await self._type(sample)
+            sample = await self._read_back(sample, last=attempt == _ATTEMPTS)
             if submission.held(sample, self._prompt) == "whole":
                 return Entered(keys(sample), sample.reading)
         raise self._not_pressed("changed")
@@ -167,43 +171,60 @@ class Entry:
             return True
         return await self._conversation.was_left_behind(sample)
 
-    async def _type(self, sample: Sample) -> None:
-        """Type the prompt where the focus is."""
+    async def _type(self, sample: Sample) -> Sample:
+        """Type the prompt where the focus is; gives a look at it, once send is ready if that is soon."""
         if self._may_be_gone:
             raise _SentByPage
         self.typed, self._may_be_sent, self._cleared = True, True, False
-        text = submission.with_line_feeds(self._prompt)
-        long = len(submission.pieces(text)) > 1
-        if not (long and self._conversation.descriptor.long_text == "paste" and await self._chat.paste(text)):
-            await self._chat.type(text, urlsplit(sample.uri).path)
-        self._deadline = self._now() + self._conversation.descriptor.windows.composer_wait
+        text, path = submission.with_line_feeds(self._prompt), urlsplit(sample.uri).path
+        self._typed_at = self._now()
+        self._deadline = self._typed_at + self._conversation.descriptor.windows.composer_wait
+        look = partial(self._look, at_once=True, focus=False, ready_within=RETRY)
+        if len(submission.pieces(text)) == 1:
+            # Both orders go out at once: the page looks at itself when the text has come.
+            _, looked = await _both(self._chat.type(text, path), look())
+            return looked
+        if self._conversation.descriptor.long_text != "paste" or not await self._chat.paste(text):
+            await self._chat.type(text, path)
+        self._typed_at = self._now()
+        return await look()
 
-    async def _read_back(self, *, last: bool) -> Sample:
-        """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it."""
-        since, quick, ready_within = self._now(), _QUICK_LOOKS, RETRY
+    async def _read_back(self, sample: Sample, *, last: bool) -> Sample:
+        """A look at the composer with the whole prompt and send ready, or, unless `last`, with less than it.
+
+        The first is `sample`.
+        """
+        quick = _QUICK_LOOKS
         while True:
-            sample = await self._look(at_once=quick > 0, focus=False, ready_within=ready_within)
-            quick, ready_within = quick - 1, 0.0
-            now = self._now()
-            held = submission.held(sample, self._prompt)
+            held, typed_for = submission.held(sample, self._prompt), self._now() - self._typed_at
             if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":
-                if submission.is_kept(sample, now - since):
+                if submission.is_kept(sample, typed_for):
                     return sample
-                await self._chat.changed(_KEPT_LOOK)
-                continue
-            if held != "whole" and now - since >= _ARRIVAL:
-                if held == "other" and self._conversation.descriptor.draft == "refuse":
-                    raise self._not_pressed("changed")
-                if not last:
-                    return sample
-            if now >= max(self._deadline, since + _ARRIVAL):
-                raise self._not_pressed(_why(sample, held))
-            await self._chat.changed(RETRY if held == "whole" else min(RETRY, _ARRIVAL))
+                wait = _KEPT_LOOK
+            else:
+                if held != "whole" and typed_for >= _ARRIVAL:
+                    if held == "other" and self._conversation.descriptor.draft == "refuse":
+                        raise self._not_pressed("changed")
+                    if not last:
+                        return sample
+                if self._now() >= max(self._deadline, self._typed_at + _ARRIVAL):
+                    raise self._not_pressed(_why(sample, held))
+                wait = RETRY
+            await self._chat.changed(wait)
+            sample = await self._look(at_once=quick > 0, focus=False)
+            quick -= 1
 
     def _not_pressed(self, why: str) -> Refused:
         return submission.not_pressed(
             self._conversation.descriptor, self._chat.page.tab, why, self._conversation.session()
         )
+
+
+async def _both(typing: Awaitable[T], looking: Awaitable[Sample]) -> tuple[T, Sample]:
+    """What both give, once both have ended; raises what one of them raised."""
+    typed, looked = asyncio.ensure_future(typing), asyncio.ensure_future(looking)
+    await asyncio.gather(typed, looked, return_exceptions=True)
+    return typed.result(), looked.result()
 
 
 class _SentByPage(Exception):
