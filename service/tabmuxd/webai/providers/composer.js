@@ -112,7 +112,8 @@
       if (location.pathname !== path) return "moved";
       const now = find();
       if (!now) return "absent";
-      if (isField(now)) now.setSelectionRange(now.value.length, now.value.length);
+      const end = now.value?.length;
+      if (isField(now)) (now.selectionStart === end && now.selectionEnd === end) || now.setSelectionRange(end, end);
       else getSelection().selectAllChildren(now), getSelection().collapseToEnd();
       return now.getRootNode().activeElement === now ? "focused" : "absent";
     },

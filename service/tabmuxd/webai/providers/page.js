@@ -55,9 +55,7 @@
   };
 
   let armed = false;
-  let noticed = () => {};
   const changed = (records) => {
-    noticed();
     noteAddress();
     if (records.some((record) => record.type === "childList")) stillSince = performance.now();
     for (const record of records) for (const node of record.removedNodes) numbers.delete(node);
@@ -104,12 +102,13 @@
 
   globalThis.tabmux = {
     // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
-    // empty composer that can be used gets the focus, if nothing else is in the way.
-    sample(known, focus) {
+    // empty composer that can be used gets the focus, if nothing else is in the way. `count`: the next frame is counted;
+    // right before a prompt is typed or pressed, what it changes would have to wait for that frame.
+    sample(known, focus, count = !focus) {
       observeRoot();
       noteAddress();
       armed = true;
-      askFrame();
+      if (count) askFrame();
       const failure = banner(marks.failure);
       const seen = {
         uri: location.href,
@@ -131,14 +130,10 @@
     // As `sample`, as soon as what the composer holds can be sent, or after so many milliseconds.
     async sampleReady(known, milliseconds) {
       observeRoot();
-      let over = pressable();
-      const timer = setTimeout(() => ((over = true), noticed()), milliseconds);
-      while (!over) {
-        await new Promise((resolve) => (noticed = resolve));
-        over ||= pressable();
-      }
-      clearTimeout(timer);
-      return globalThis.tabmux.sample(known, false);
+      let over = false;
+      const timeOut = new Promise((resolve) => setTimeout(() => resolve((over = true)), milliseconds));
+      while (!over && !pressable()) await Promise.race([timeOut, new Promise(requestAnimationFrame)]);
+      return globalThis.tabmux.sample(known, false, false);
     },
     ...acting,
     // Elements of these turns, in order, with their parts that have the text; for `answer.js`.
