@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib import resources
 from typing import Any, Final, cast
 
 from tabmuxd.cdp.errors import ProtocolError
 from tabmuxd.tabs.page import Page
+from tabmuxd.webai.page_script import marks_of, page_script
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.samples import Sample, sample_of
 from tabmuxd.webai.submission import pieces
 
 _WORLD: Final = "tabmux"
 _BINDING: Final = "tabmuxChanged"
-_PARTS: Final = ("turns", "composer", "barriers")
 _SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
 _ANSWER: Final = _SCRIPTS.joinpath("answer.js").read_text("utf-8")
 _CLIPBOARD: Final = _SCRIPTS.joinpath("clipboard.js").read_text("utf-8")
@@ -26,16 +25,7 @@ _LOOK_TIMEOUT: Final = 5.0
 _LEAST_INTERVAL: Final = 0.1
 _COPY_WAIT: Final = 1.5
 _NOBODY_SINCE: Final = 10.0
-
-
-def _script() -> str:
-    """The page script: a function of the marks and of its parts."""
-    page, *parts = (_SCRIPTS.joinpath(f"{name}.js").read_text("utf-8") for name in ("page", *_PARTS))
-    told = ", ".join(f"{name}: ({part})" for name, part in zip(_PARTS, parts, strict=True))
-    return f"(marks) => ({page})(marks, {{{told}}})"
-
-
-_SCRIPT: Final = _script()
+_SCRIPT: Final = page_script("page")
 
 
 class PageNotAnswering(Exception):
@@ -202,7 +192,7 @@ class ChatPage:
             await self.page.call(
                 "Runtime.addBinding", {"name": _BINDING, "executionContextId": world}, timeout=_LOOK_TIMEOUT
             )
-            marks = json.dumps(_marks(self._descriptor))
+            marks = json.dumps(marks_of(self._descriptor))
             await self._evaluate(f"({_SCRIPT})({marks})", world, guarded=False)
             value, missing = await self._evaluate(expression, world, gesture=gesture, promised=promised)
         if missing:
@@ -251,26 +241,3 @@ class ChatPage:
     def _binding_called(self, params: dict[str, Any]) -> None:
         if params.get("name") == _BINDING:
             self._changed.set()
-
-
-def _marks(descriptor: Descriptor) -> dict[str, object]:
-    marks = descriptor.marks
-    return {
-        "root": marks.root,
-        "ready": marks.ready,
-        "composer": marks.composer,
-        "send": marks.send,
-        "stop": marks.stop,
-        "user_turn": marks.user_turn,
-        "assistant_turn": marks.assistant_turn,
-        "turn_key": marks.turn_key,
-        "prompt_text": marks.prompt_text,
-        "answer_text": marks.answer_text,
-        "done_mark": marks.done_mark,
-        "hint_mark": marks.hint_mark,
-        "answer_files": marks.answer_files,
-        "failure": marks.failure,
-        "composer_root": marks.composer_root,
-        "not_send": marks.not_send,
-        **{kind: [asdict(mark) for mark in found] for kind, found in marks.barriers().items()},
-    }

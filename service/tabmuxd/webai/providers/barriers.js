@@ -16,8 +16,9 @@
     return null;
   };
 
-  return () => {
-    for (const kind of ["challenge", "sign_in", "consent"]) {
+  // A composer that can be used overrules what asks for a person, and that must not hide a limit.
+  return (composer) => {
+    for (const kind of composer === "usable" ? [] : ["challenge", "sign_in", "consent"]) {
       if (shown(kind, (element) => !inTurn(element))) return { barrier: kind, barrier_text: "" };
     }
     // A limit may stand in the newest turn, which has no answer then.

@@ -45,7 +45,8 @@ class PageMarks:
     boxes. `not_send` is never pressed to send, whatever else selects it. `sign_in`, `challenge`, `consent` and `limit`
     stand in the way of a prompt. `done_mark`: stands in an answer that is finished; a provider may have none, but a
     `hint_mark`, after whose sight a shorter quiet is enough. `copy`: the control in an answer that copies all of it.
-    `answer_files`: what an answer without text consists of, such as an image.
+    `answer_files`: what an answer without text consists of, such as an image. `signed_in` and `signed_out` tell so for
+    certain; a hint was never confirmed, and is told as one. `shown_model` names the model that is chosen.
     """
 
     composer: tuple[str, ...]
@@ -69,10 +70,25 @@ class PageMarks:
     challenge: tuple[Mark, ...] = ()
     consent: tuple[Mark, ...] = ()
     limit: tuple[Mark, ...] = ()
+    signed_in: tuple[Mark, ...] = ()
+    signed_in_hint: tuple[Mark, ...] = ()
+    signed_out: tuple[Mark, ...] = ()
+    signed_out_hint: tuple[Mark, ...] = ()
+    shown_model: tuple[Mark, ...] = ()
 
     def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
         """What may stand in the way, by kind."""
         return {"sign_in": self.sign_in, "challenge": self.challenge, "consent": self.consent, "limit": self.limit}
+
+    def signs(self) -> Mapping[str, tuple[Mark, ...]]:
+        """What is told and decides nothing: who is signed in, and the model chosen."""
+        return {
+            "signed_in": self.signed_in,
+            "signed_in_hint": self.signed_in_hint,
+            "signed_out": self.signed_out,
+            "signed_out_hint": self.signed_out_hint,
+            "shown_model": self.shown_model,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +287,7 @@ def _policy(table: Fields) -> _Policy:
     return _Policy(draft=draft, long_text=long_text)
 
 
-def _barrier(table: Fields, kind: str) -> tuple[Mark, ...]:
+def _shown_marks(table: Fields, kind: str) -> tuple[Mark, ...]:
     return tuple(Mark(selector, text) for selector, text in table.marks(kind))
 
 
@@ -294,10 +310,15 @@ def _marks(table: Fields) -> PageMarks:
         ready=table.text("ready", ""),
         composer_root=table.text("composer_root", ""),
         not_send=table.texts("not_send", ()),
-        sign_in=_barrier(table, "sign_in"),
-        challenge=_barrier(table, "challenge"),
-        consent=_barrier(table, "consent"),
-        limit=_barrier(table, "limit"),
+        sign_in=_shown_marks(table, "sign_in"),
+        challenge=_shown_marks(table, "challenge"),
+        consent=_shown_marks(table, "consent"),
+        limit=_shown_marks(table, "limit"),
+        signed_in=_shown_marks(table, "signed_in"),
+        signed_in_hint=_shown_marks(table, "signed_in_hint"),
+        signed_out=_shown_marks(table, "signed_out"),
+        signed_out_hint=_shown_marks(table, "signed_out_hint"),
+        shown_model=_shown_marks(table, "shown_model"),
     )
     table.finish()
     return marks

@@ -5,29 +5,8 @@
 (marks, parts) => {
   if (globalThis.tabmux) return;
 
-  const root = () => {
-    if (!marks.root) return document;
-    const host = document.querySelector(marks.root);
-    return host?.shadowRoot ?? null;
-  };
-  const all = (selector, below = root()) => (below && selector ? [...below.querySelectorAll(selector)] : []);
-  const visible = (element) => {
-    if (element.getClientRects().length === 0) return false;
-    const style = getComputedStyle(element);
-    return style.visibility === "visible" && style.display !== "none";
-  };
-  // As `closest`, and out of shadow roots.
-  const within = (element, selector) =>
-    element.closest(selector) ?? (element.getRootNode().host ? within(element.getRootNode().host, selector) : null);
-  const turnSelector = [marks.user_turn, ...marks.assistant_turn].join(", ");
-  const inTurn = (element) => Boolean(within(element, turnSelector));
-  const controls = (selectors) => {
-    for (const selector of selectors) {
-      const found = all(selector).filter((element) => visible(element) && !inTurn(element));
-      if (found.length) return found;
-    }
-    return [];
-  };
+  const found = parts.finding(marks);
+  const { root, controls } = found;
 
   // Since when no element came or went, and whether the list of turns was seen to be whole: as it is once a prompt was
   // pressed, until the page goes to another address than the one that the prompt brought it.
@@ -94,7 +73,7 @@
     addEventListener(kind, note, { capture: true, passive: true });
   }
 
-  const basis = { marks, root, all, visible, within, inTurn, controls, notePress };
+  const basis = { ...found, notePress };
   const { turns, banner, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
   const { state, free, pressable, ...acting } = parts.composer(page);
@@ -110,12 +89,13 @@
       armed = true;
       if (count) askFrame();
       const failure = banner(marks.failure);
+      const composer = state();
       const seen = {
         uri: location.href,
         title: document.title,
         ready: document.readyState !== "loading" && (!marks.ready || document.querySelector(marks.ready) !== null),
-        ...barrier(),
-        ...state(),
+        ...barrier(composer.composer),
+        ...composer,
         stop: controls(marks.stop).length > 0,
         failure: failure ? failure.innerText : "",
         failure_key: failure ? numberOf(failure) : 0,
