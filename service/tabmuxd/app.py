@@ -32,6 +32,7 @@ from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai.answers import Feeds
+from tabmuxd.webai.preambles import load_safety_preamble
 from tabmuxd.webai.providers.loading import load_providers
 from tabmuxd.webai.service import WebAi, lost_tab_hook
 
@@ -65,8 +66,8 @@ class Running:
 async def running(settings: Settings) -> AsyncGenerator[Running]:
     """Serve while entered. Leaving drains: calls end, turns and tabs stay as records, a LAUNCHED browser is ended.
 
-    Raises StateDirectoryError, DescriptorError, LaunchError for a profile directory that another server holds or that
-    cannot be written, the store's errors and OSError, before anything is served.
+    Raises StateDirectoryError, SettingsError, DescriptorError, LaunchError for a profile directory that another server
+    holds or that cannot be written, the store's errors and OSError, before anything is served.
     """
     async with AsyncExitStack() as stack:
         now = steady_clock()
@@ -95,6 +96,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
             clock=now,
             feeds=feeds,
             max_turn_count=settings.max_turn_count,
+            safety_preamble=load_safety_preamble(settings.safety_preamble_file),
         )
         await tabs.leases.prolong()
         for host in hosts:

@@ -27,6 +27,7 @@ _NAMES: Final = (
     "playground",
     "playground_port",
     "providers_directory",
+    "safety_preamble_file",
 )
 
 
@@ -70,6 +71,7 @@ class Settings:
     max_watch_count: int = 256
     max_principal_watch_count: int = 64
     max_turn_count: int = 5
+    safety_preamble_file: Path | None = None
 
 
 def default_state_directory(environment: Mapping[str, str]) -> Path:
@@ -100,6 +102,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         if key in flags:
             values[key] = flags[key]
     providers = _text("providers_directory", values.get("providers_directory", ""))
+    preamble = _text("safety_preamble_file", values.get("safety_preamble_file", ""))
     known = sorted((*_NAMES, "browsers"))
     if unknown := set(values).difference(known):
         raise SettingsError(f"unknown setting {min(unknown)!r}; known are {', '.join(known)}")
@@ -114,6 +117,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         max_watch_count=_integer("max_watch_count", values.get("max_watch_count", 256)),
         max_principal_watch_count=_integer("max_principal_watch_count", values.get("max_principal_watch_count", 64)),
         max_turn_count=_integer("max_turn_count", values.get("max_turn_count", 5)),
+        safety_preamble_file=Path(preamble).expanduser().absolute() if preamble else None,
     )
 
 

@@ -347,6 +347,21 @@ def test_unknown(before: str, after: str, named: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "expected"), [("", []), ("preambles = []", []), ('preambles = ["safety"]', ["safety"])]
+)
+def test_preambles(told: str, expected: list[str]) -> None:
+    """What may be put before a first prompt is said by the descriptor; by default nothing."""
+    assert sorted(descriptor.parse(f"{told}\n{_TEXT}", "mine.toml").preambles) == expected
+
+
+@pytest.mark.parametrize("told", ['["safe"]', '"safety"', "[1]"])
+def test_wrong_preambles(told: str) -> None:
+    """A preamble that nobody knows is refused by name."""
+    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*preambles"):
+        descriptor.parse(f"preambles = {told}\n{_TEXT}", "mine.toml")
+
+
+@pytest.mark.parametrize(
     ("limits", "expected"),
     [
         ("", (None, 60.0)),

@@ -21,6 +21,7 @@ from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import session_of
 from tabmuxd.resources.orders import PromptOrder
+from tabmuxd.resources.prompt import Prompt
 from tabmuxd.resources.session import CompletionEvidence, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
 from tabmuxd.tabs import endings, recovery_rules
@@ -30,7 +31,7 @@ from tabmuxd.webai.parting import Parting
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import _insert_turn
 
-from tests.domain.values import NOW, OWNER
+from tests.domain.values import NOW, OWNER, TERMS
 
 T = TypeVar("T")
 
@@ -118,10 +119,14 @@ class Conversations(RuleBasedStateMachine):
         """A prompt: a turn, the same turn for the same key, or TURN_IN_PROGRESS."""
         busy = self._log.live.sessions[session].open_turn
         known = {turn.request_id: turn for turn in [*self._log.live.turns.values(), *self._final.values()]}
-        order = PromptOrder(session, f"prompt {key}", f"{session[-3:]}-{key}", f"hash {key}", release_tab=key > 0)
+        order = PromptOrder(
+            session, Prompt(f"prompt {key}"), f"{session[-3:]}-{key}", f"hash {key}", release_tab=key > 0
+        )
         name = f"{session}/turns/{self._id()}"
         try:
-            turn = self._change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5)))
+            turn = self._change(
+                lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5), terms=TERMS)
+            )
         except Refused as refused:
             assert (refused.reason, bool(busy)) == (Reason.TURN_IN_PROGRESS, True)  # noqa: PT017
             return

@@ -19,6 +19,7 @@ from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import LeaseTerms
 from tabmuxd.resources.orders import PromptOrder, SessionFilter, SessionUpdate
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.prompt import Prompt
 from tabmuxd.resources.session import (
     CompletionEvidence,
     RetireCause,
@@ -38,7 +39,7 @@ from tabmuxd.webai.service import _insert_turn
 from tabmuxd.webai.sessions import updated
 
 from tests.domain.below import Below, below
-from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, ready_tab, told
+from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, TERMS, chat_session, ready_tab, told
 
 _TURN = f"{SESSION}/turns/0123456789"
 _MONTH = timedelta(days=30)
@@ -55,7 +56,14 @@ class Parts(Below):
         tab = replace(ready_tab(), **{"group": "g", "shared_with": (), **fields})  # type: ignore[arg-type]
 
         def decide(changes: Changes) -> None:
-            _insert_turn(changes, OWNER, PromptOrder(SESSION, "why?", "key", "hash"), _TURN, timedelta(minutes=5))
+            _insert_turn(
+                changes,
+                OWNER,
+                PromptOrder(SESSION, Prompt("why?"), "key", "hash"),
+                _TURN,
+                timedelta(minutes=5),
+                terms=TERMS,
+            )
             changes.record(records.bind(changes, _TURN, tab, LEASE, source))
             records.end(changes, _TURN, Ending(TurnState.CANCELLED))
 
@@ -231,8 +239,10 @@ async def test_lost_tab(parts: Parts, state: TabState) -> None:
 
 async def test_open_turn_first(parts: Parts) -> None:
     """An open turn is cancelled before its session is retired, and both can be read afterwards (O-142)."""
-    order = PromptOrder(SESSION, "why?", "key", "hash")
-    await parts.log.change(lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5)))
+    order = PromptOrder(SESSION, Prompt("why?"), "key", "hash")
+    await parts.log.change(
+        lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5), terms=TERMS)
+    )
 
     async def cancel(caller: Principal, turn: str) -> Turn:
         assert (caller, turn) == (OWNER, _TURN)
@@ -263,9 +273,11 @@ async def test_another_turn_meanwhile(parts: Parts) -> None:
         return ended
 
     async def send(number: int) -> None:
-        order = PromptOrder(SESSION, "why?", f"key-{number}", "hash")
+        order = PromptOrder(SESSION, Prompt("why?"), f"key-{number}", "hash")
         name = f"{_TURN[:-1]}{number}"
-        await parts.log.change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5)))
+        await parts.log.change(
+            lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5), terms=TERMS)
+        )
 
     parts.web_ai.sessions._cancel = cancel
     await send(0)
@@ -277,8 +289,10 @@ async def test_another_turn_meanwhile(parts: Parts) -> None:
 async def test_caller_gone(parts: Parts) -> None:
     """A caller that goes away in the middle leaves no session half retired (O-142)."""
     reached, go_on = asyncio.Event(), asyncio.Event()
-    order = PromptOrder(SESSION, "why?", "key", "hash")
-    await parts.log.change(lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5)))
+    order = PromptOrder(SESSION, Prompt("why?"), "key", "hash")
+    await parts.log.change(
+        lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5), terms=TERMS)
+    )
 
     async def cancel(_caller: Principal, turn: str) -> Turn:
         reached.set()
@@ -328,12 +342,12 @@ async def test_who_may(parts: Parts, caller: Principal, name: str, reason: str |
 )
 async def test_release(parts: Parts, ending: Ending, *, release: bool, released: bool) -> None:
     """`release_tab` gives the tab back in the transaction of the success, and only then; the session stays (O-142)."""
-    order = PromptOrder(SESSION, "why?", "key", "hash", release_tab=release)
+    order = PromptOrder(SESSION, Prompt("why?"), "key", "hash", release_tab=release)
     tab = replace(ready_tab(), group="g", shared_with=())
     how = Parting(TAB, _DEFAULT, None, at_work=False, limits=BrowserLimits())
 
     def decide(changes: Changes) -> None:
-        _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5))
+        _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5), terms=TERMS)
         changes.record(records.bind(changes, _TURN, tab, LEASE))
 
     await parts.log.change(decide)
@@ -435,9 +449,9 @@ async def test_turn_a_day(parts: Parts) -> None:
     for day in range(40):
         parts.clock.now = NOW + timedelta(days=day)
         name = f"{SESSION}/turns/{day:010d}"
-        order = PromptOrder(SESSION, "why?", f"key-{day}", "hash")
+        order = PromptOrder(SESSION, Prompt("why?"), f"key-{day}", "hash")
         await parts.log.change(
-            lambda changes, order=order, name=name: _insert_turn(changes, OWNER, order, name, _MONTH * 3)  # type: ignore[misc]
+            lambda changes, order=order, name=name: _insert_turn(changes, OWNER, order, name, _MONTH * 3, terms=TERMS)  # type: ignore[misc]
         )
         if day < 39:
             await parts.log.change(
@@ -495,8 +509,10 @@ async def test_listed(parts: Parts) -> None:
 
 async def test_size_of_an_open_turn(parts: Parts) -> None:
     """A list of turns tells how long an answer is so far, without its text."""
-    order = PromptOrder(SESSION, "why?", "key", "hash")
-    await parts.log.change(lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5)))
+    order = PromptOrder(SESSION, Prompt("why?"), "key", "hash")
+    await parts.log.change(
+        lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5), terms=TERMS)
+    )
     parts.web_ai._feeds.of(_TURN).set("so far")
 
     ((_, turn),) = await parts.web_ai.sessions.list_turns(SESSION, after=0, count=9)

@@ -19,6 +19,7 @@ from tabmuxd.resources.event import ChangeCause, EventKind
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.orders import LeaseOrder, PromptOrder
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.prompt import Prompt
 from tabmuxd.resources.session import (
     SessionState,
     TabSource,
@@ -36,10 +37,22 @@ from tabmuxd.webai.answers import Feeds
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import WebAi, _insert_turn
 
-from tests.domain.values import ADMIN, LEASE, NOW, OWNER, SESSION, STRANGER, TAB, chat_session, playground, ready_tab
+from tests.domain.values import (
+    ADMIN,
+    LEASE,
+    NOW,
+    OWNER,
+    SESSION,
+    STRANGER,
+    TAB,
+    TERMS,
+    chat_session,
+    playground,
+    ready_tab,
+)
 
 _TURN = f"{SESSION}/turns/0123456789"
-_ORDER = PromptOrder(SESSION, "What is 6 times 7?", "key", "hash")
+_ORDER = PromptOrder(SESSION, Prompt("What is 6 times 7?"), "key", "hash")
 
 
 @pytest.fixture
@@ -48,7 +61,9 @@ async def log() -> AsyncGenerator[Log]:
     directory = Path(tempfile.mkdtemp(prefix="tm"))
     async with Log(directory / "t.sqlite3", clock=lambda: NOW) as opened:
         await opened.change(lambda changes: changes.record(chat_session()))
-        await opened.change(lambda changes: _insert_turn(changes, OWNER, _ORDER, _TURN, timedelta(minutes=5)))
+        await opened.change(
+            lambda changes: _insert_turn(changes, OWNER, _ORDER, _TURN, timedelta(minutes=5), terms=TERMS)
+        )
         await opened.change(
             lambda changes: changes.record(records.bind(changes, _TURN, replace(ready_tab(), shared_with=()), LEASE))
         )
@@ -89,7 +104,7 @@ async def test_lost_before_the_press(log: Log) -> None:
         await log.change(lambda changes: records.submit(changes, _TURN, _now(changes), ()))
 
     turn = log.live.turns[_TURN]
-    assert (turn.state, turn.prompt) == (TurnState.PENDING, _ORDER.text)
+    assert (turn.state, turn.prompt) == (TurnState.PENDING, _ORDER.prompt.content)
 
 
 async def test_lost_after_the_press(log: Log) -> None:
@@ -252,7 +267,9 @@ async def test_another_lease(log: Log) -> None:
     again = replace(_ORDER, request_id="again")
 
     with pytest.raises(Refused) as raised:
-        await log.change(lambda changes: _insert_turn(changes, OWNER, again, f"{_TURN[:-1]}8", timedelta(minutes=5)))
+        await log.change(
+            lambda changes: _insert_turn(changes, OWNER, again, f"{_TURN[:-1]}8", timedelta(minutes=5), terms=TERMS)
+        )
 
     assert (raised.value.reason, raised.value.metadata, log.progress.revision) == (
         Reason.LEASE_HELD,
@@ -266,7 +283,7 @@ async def test_leased_meanwhile(log: Log) -> None:
     await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
     name = f"{_TURN[:-1]}8"
     again = replace(_ORDER, request_id="again")
-    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5)))
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5), terms=TERMS))
     await _leased_by_client(log)
 
     with pytest.raises(Refused) as raised:
@@ -282,7 +299,7 @@ async def test_lease_over(log: Log) -> None:
     name = f"{_TURN[:-1]}8"
     again = replace(_ORDER, request_id="again")
 
-    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5)))
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(minutes=5), terms=TERMS))
     await log.change(lambda changes: records.take_tab(changes, name, "leases/new"))
 
     ended = await log.get_lease(lease.name)
@@ -332,7 +349,7 @@ async def test_anothers_tab(log: Log) -> None:
     name = "sessions/other/turns/0123456789"
     order = replace(_ORDER, session="sessions/other")
     await log.change(lambda changes: changes.record(other))
-    await log.change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5)))
+    await log.change(lambda changes: _insert_turn(changes, OWNER, order, name, timedelta(minutes=5), terms=TERMS))
     await log.change(lambda changes: records.end(changes, _TURN, Ending(TurnState.CANCELLED)))
 
     with pytest.raises(Refused) as raised:
@@ -404,7 +421,7 @@ async def test_repeat(log: Log, caller: Principal, order: PromptOrder, reason: s
     before = log.live
 
     def insert(changes: Changes) -> Turn:
-        return _insert_turn(changes, caller, order, f"{_TURN[:-1]}8", timedelta(minutes=5))
+        return _insert_turn(changes, caller, order, f"{_TURN[:-1]}8", timedelta(minutes=5), terms=TERMS)
 
     try:
         found, told = await log.change(insert), None
@@ -506,7 +523,7 @@ async def test_not_let_in(log: Log, *, parked: bool) -> None:
         close = partial(endings.close, cause=CloseCause.IDLE, why=ChangeCause.EXPIRY, served=_served)
         await log.change(lambda changes: close(changes, _now(changes)))
     name, again = f"{_TURN[:-1]}8", replace(_ORDER, request_id="again")
-    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(seconds=0.3)))
+    await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(seconds=0.3), terms=TERMS))
     async with Tasks() as tasks, asyncio.timeout(10):
         tabs, provider = cast("Tabs", OnlyLines()), {"playground-textarea": playground()}
         web_ai = WebAi(provider, tabs, log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds(), max_turn_count=0)

@@ -11,6 +11,7 @@ from tabmuxd.resources.session import Session, SessionState
 from tabmuxd.resources.tab import Tab, TabOrigin, TabState
 from tabmuxd.webai.providers import descriptor
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.rendering import Terms
 from tabmuxd.webai.samples import Sample
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -21,6 +22,7 @@ OWNER = Principal("local/a", frozenset({Scope.DRIVE}))
 FRIEND = Principal("local/b", frozenset({Scope.DRIVE}))
 STRANGER = Principal("local/c", frozenset({Scope.DRIVE, Scope.AI, Scope.READ}))
 ADMIN = Principal("local", frozenset(Scope))
+TERMS = Terms("playground-textarea", 100_000)
 
 
 def ready_tab() -> Tab:

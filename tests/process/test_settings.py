@@ -36,6 +36,7 @@ def test_defaults(directory: Path) -> None:
         max_watch_count=256,
         max_principal_watch_count=64,
         max_turn_count=5,
+        safety_preamble_file=None,
     )
 
 
@@ -65,6 +66,7 @@ max_turn_count = 0
 chromium = "/file/chromium"
 attach = "http://127.0.0.1:1"
 providers_directory = "/file/providers"
+safety_preamble_file = "/file/preamble.md"
 """
 
 
@@ -81,6 +83,7 @@ def test_file(directory: Path) -> None:
         max_watch_count=2,
         max_principal_watch_count=1,
         max_turn_count=0,
+        safety_preamble_file=Path("/file/preamble.md"),
     )
 
 
@@ -99,6 +102,7 @@ def test_precedence(directory: Path) -> None:
         TABMUX_MAX_WATCH_COUNT="7",
         TABMUX_MAX_PRINCIPAL_WATCH_COUNT="5",
         TABMUX_MAX_TURN_COUNT="8",
+        TABMUX_SAFETY_PREAMBLE_FILE="/environment/preamble.md",
         TABMUX_LOG_LEVEL="warning",
     )
 
@@ -113,6 +117,7 @@ def test_precedence(directory: Path) -> None:
         max_watch_count=7,
         max_principal_watch_count=5,
         max_turn_count=8,
+        safety_preamble_file=Path("/environment/preamble.md"),
     )
 
 

@@ -41,7 +41,9 @@ from tabmuxd.resources.orders import (
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.session import Return, Session, SessionState, TabDisposition, Turn, TurnState
+from tabmuxd.resources.session import Warning as TurnWarning
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
 from tabmuxd.rpc.domain import Events, ServerInfo
 from tabmuxd.rpc.server import RpcServer
@@ -253,6 +255,10 @@ class FakeWebAi:
     def __post_init__(self) -> None:
         self.sessions = FakeSessions(self.below)
         self.imports = FakeImports(self.below)
+
+    def render_prompt(self, provider: str, prompt: Prompt) -> RenderedPrompt:
+        self.below.calls.append(("render_prompt", provider, prompt))
+        return RenderedPrompt("Warum?", (TurnWarning("part-empty", "m"),))
 
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
         await self.below.asked("create_session", caller.name, order)

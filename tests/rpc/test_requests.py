@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -31,9 +32,10 @@ from tabmuxd.resources.orders import (
     TabPolicy,
     TabUpdate,
 )
+from tabmuxd.resources.prompt import Preamble, Prompt, PromptParts
 from tabmuxd.resources.session import TabDisposition
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
-from tabmuxd.rpc import lease_requests, session_requests, tab_requests, watch_requests, web_ai_requests
+from tabmuxd.rpc import lease_requests, prompt_requests, session_requests, tab_requests, watch_requests, web_ai_requests
 from tabmuxd.rpc.watch_requests import WatchOrder
 
 TAB = "browsers/main/tabs/k3v9x2m7qd"
@@ -69,6 +71,7 @@ CONVERT: dict[type[Message], Callable[..., object]] = {
     tab_pb.WatchTabsRequest: watch_requests.tabs_watch,
     ai_pb.CreateSessionRequest: web_ai_requests.session_order,
     ai_pb.SendPromptRequest: web_ai_requests.prompt_order,
+    ai_pb.RenderPromptRequest: prompt_requests.rendered_prompt,
     ai_pb.WaitTurnRequest: web_ai_requests.turn_wait,
     ai_pb.StreamAnswerRequest: web_ai_requests.known_answer,
     ai_pb.WatchSessionsRequest: watch_requests.sessions_watch,
@@ -89,6 +92,7 @@ prompt = _any(partial(_any(ai_pb.SendPromptRequest), parent=SESSION, prompt=TEXT
 list_sessions = _any(ai_pb.ListSessionsRequest)
 retire = _any(partial(_any(ai_pb.RetireSessionRequest), name=SESSION))
 said = _any(prompt_pb2.Prompt)
+render = _any(partial(_any(ai_pb.RenderPromptRequest), provider="gemini"))
 
 
 def converted(request: Message) -> object:
@@ -206,6 +210,13 @@ INVALID: list[tuple[Message, str, str | None]] = [
     (prompt(prompt=prompt_pb2.Prompt(text=" \n\t\u3000")), "prompt.text", None),
     (prompt(prompt=prompt_pb2.Prompt(text="é" * (512 * 1024) + "x")), "prompt.text", "1048576"),
     (prompt(prompt=said(text="x", preamble=3)), "prompt.preamble", None),
+    (prompt(prompt=said(text="x", preamble=-1)), "prompt.preamble", None),
+    (prompt(prompt=prompt_pb2.Prompt(parts=prompt_pb2.PromptParts())), "prompt.parts.question", None),
+    (prompt(prompt=said(parts=prompt_pb2.PromptParts(question="\u2003\r\n"))), "prompt.parts.question", None),
+    (render(provider=""), "provider", None),
+    (render(), "prompt", None),
+    (render(prompt=said(text="x", preamble=3)), "prompt.preamble", None),
+    (render(prompt=said(text=" ")), "prompt.text", None),
     (prompt(prompt=prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(goal="g"))), "prompt.parts.question", None),
     (
         prompt(prompt=prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q", context="c" * 1024 * 1024))),
@@ -244,12 +255,8 @@ def test_invalid(request_: Message, field: str, limit: str | None) -> None:
     assert (caught.value.reason, caught.value.metadata) == (Reason.INVALID_FIELD, expected)
 
 
-PARTS = prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q"))
-SAFE = prompt_pb2.Prompt(text="x", preamble=prompt_pb2.Prompt.PREAMBLE_SAFETY)
 NOT_BUILT: list[tuple[Message, str]] = [
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
-    (prompt(prompt=PARTS), "Prompt.parts"),
-    (prompt(prompt=SAFE), "Prompt.preamble"),
     (prompt(attachments=["artifacts/k3v9x2m7qd"]), "SendPromptRequest.attachments"),
     (prompt(model="fast"), "SendPromptRequest.model"),
 ]
@@ -282,6 +289,15 @@ def payload(request: Message) -> str:
     """SHA-256 of a request."""
     return sha256(request.SerializeToString(deterministic=True)).hexdigest()
 
+
+# As they came: what is dropped of them, and in which order they are told, is for the domain to say.
+EVERY_PART = PromptParts(
+    question=" q", system="s\r\n", project="p", goal="g", context="\u202ec\0", output="\t", constraints="n"
+)
+SAFE_PARTS = prompt_pb2.Prompt(
+    parts=prompt_pb2.PromptParts(**{field.name: getattr(EVERY_PART, field.name) for field in fields(EVERY_PART)}),
+    preamble=prompt_pb2.Prompt.PREAMBLE_SAFETY,
+)
 
 ORDERS: list[tuple[Message, object]] = [
     (create(), TabOrder(payload_sha256=payload(create()))),
@@ -389,10 +405,22 @@ ORDERS: list[tuple[Message, object]] = [
     (
         prompt(answer_timeout=Duration(seconds=1), request_id="job:1_a.b-C"),
         PromptOrder(
-            SESSION, "why?", "job:1_a.b-C",
+            SESSION, Prompt("why?"), "job:1_a.b-C",
             payload(ai_pb.SendPromptRequest(parent=SESSION, prompt=TEXT, answer_timeout=Duration(seconds=1))),
             timedelta(seconds=10),
         ),
+    ),
+    (
+        prompt(prompt=SAFE_PARTS),
+        PromptOrder(
+            SESSION, Prompt(EVERY_PART, Preamble.SAFETY), "r",
+            payload(ai_pb.SendPromptRequest(parent=SESSION, prompt=SAFE_PARTS)),
+        ),
+    ),
+    (render(prompt=said(text=" x\0", preamble=1)), ("gemini", Prompt(" x\0"))),
+    (
+        render(prompt=prompt_pb2.Prompt(parts=prompt_pb2.PromptParts(question="q", context=" " * 2**21))),
+        ("gemini", Prompt(PromptParts("q", context=" " * 2**21))),
     ),
     (
         ai_pb.WaitTurnRequest(name=TURN, max_wait_duration=Duration(seconds=86400)),
@@ -430,4 +458,4 @@ def test_largest_prompt() -> None:
     """A prompt of exactly 1 MiB is taken."""
     text = "é" * (512 * 1024)
     request = ai_pb.SendPromptRequest(parent=SESSION, prompt=prompt_pb2.Prompt(text=text), request_id="r")
-    assert web_ai_requests.prompt_order(request).text == text
+    assert web_ai_requests.prompt_order(request).prompt == Prompt(text)

@@ -16,7 +16,9 @@ from tabmux.v1 import tab_service_pb2 as tab_pb
 from tabmux.v1 import web_ai_service_pb2 as ai_pb
 from tabmux.v1.lease_pb2 import LeaseTerms as LeaseTermsMessage
 from tabmux.v1.prompt_pb2 import Prompt
+from tabmux.v1.prompt_pb2 import PromptParts as PromptPartsMessage
 from tabmux.v1.session_pb2 import Session
+from tabmux.v1.warning_pb2 import Warning as WarningMessage
 from tabmuxd import wire
 from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
@@ -37,6 +39,8 @@ from tabmuxd.resources.orders import (
     TabsOrder,
     TabUpdate,
 )
+from tabmuxd.resources.prompt import Preamble, PromptParts
+from tabmuxd.resources.prompt import Prompt as PromptValue
 from tabmuxd.resources.session import SessionState, TabDisposition
 
 from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, LEASE, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
@@ -185,6 +189,21 @@ CASES: dict[str, Case] = {
         [("watch", Start.NOW, tab_filter(), timedelta(seconds=15))],
         [tab_pb.WatchTabsResponse(progress=PROGRESS)],
     ),
+    "RenderPrompt": (
+        ai_pb.RenderPromptRequest(
+            provider="chatgpt",
+            prompt=Prompt(parts=PromptPartsMessage(question="q", output=" "), preamble=Prompt.PREAMBLE_SAFETY),
+        ),
+        [("render_prompt", "chatgpt", PromptValue(PromptParts("q", output=" "), Preamble.SAFETY))],
+        [
+            ai_pb.RenderPromptResponse(
+                text="Warum?",
+                character_count=6,
+                sha256=sha256(b"Warum?").hexdigest(),
+                warnings=[WarningMessage(code="part-empty", message="m")],
+            )
+        ],
+    ),
     "CreateSession": (
         ai_pb.CreateSessionRequest(provider="chatgpt", session_id="s1"),
         [("create_session", "local", SessionOrder("chatgpt", session_id="s1", group="chatgpt"))],
@@ -243,7 +262,7 @@ CASES: dict[str, Case] = {
                 "local",
                 PromptOrder(
                     SESSION.name,
-                    "why?",
+                    PromptValue("why?"),
                     "job-1",
                     sha256(
                         ai_pb.SendPromptRequest(parent=SESSION.name, prompt=Prompt(text="why?")).SerializeToString()

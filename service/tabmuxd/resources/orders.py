@@ -9,6 +9,7 @@ from enum import Enum, auto
 
 from tabmuxd.resources.errors import Failure
 from tabmuxd.resources.lease import Lease, LeaseTerms
+from tabmuxd.resources.prompt import Prompt
 from tabmuxd.resources.session import Return, Session, SessionState
 from tabmuxd.resources.tab import (
     DialogPolicy,
@@ -213,13 +214,13 @@ class SessionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class PromptOrder:
-    """`SendPrompt`; `text` is the rendered prompt, `answer_timeout` None for the provider's default.
+    """`SendPrompt`; `answer_timeout` is None for the provider's default.
 
     `release_tab` is whether the session gives its tab back once the turn has succeeded.
     """
 
     session: str
-    text: str
+    prompt: Prompt
     request_id: str
     payload_sha256: str
     answer_timeout: timedelta | None = None

@@ -32,6 +32,7 @@ from tabmuxd.resources.orders import (
     TabUpdate,
 )
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.session import Session, TabDisposition, Turn
 from tabmuxd.resources.tab import Navigation, Tab
 
@@ -193,6 +194,10 @@ class WebAi(Protocol):
     @property
     def sessions(self) -> Sessions:
         """Its sessions as a whole."""
+        ...
+
+    def render_prompt(self, provider: str, prompt: Prompt) -> RenderedPrompt:
+        """A prompt as the first of a conversation would be sent."""
         ...
 
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from tabmux.v1 import prompt_pb2
 from tabmux.v1 import web_ai_service_pb2 as pb
 
 from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_request_key, is_session_id
 from tabmuxd.resources.orders import PromptOrder, SessionOrder, TabPolicy
 from tabmuxd.rpc import fields
+from tabmuxd.rpc.prompt_requests import prompt_of
 from tabmuxd.rpc.session_requests import DEFAULT_TTL, ttl
 from tabmuxd.rpc.tab_requests import payload_sha256
 
-MAX_PROMPT_BYTES: Final = 1024 * 1024
 MAX_ATTACHMENTS: Final = 10
 _LEAST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
 _MOST_ANSWER_TIMEOUT: Final = timedelta(hours=4)
@@ -80,7 +79,7 @@ def _tab_policy(request: pb.CreateSessionRequest) -> tuple[TabPolicy, str, str]:
 
 
 def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
-    """`SendPrompt` with a prompt that is sent as it is."""
+    """`SendPrompt`."""
     session = fields.session_name("parent", request.parent)
     if not is_request_key(request.request_id):
         raise invalid_field("request_id", "must be 1 to 64 characters of A-Z, a-z, 0-9, -, _, . and :")
@@ -93,18 +92,14 @@ def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
     for index, name in enumerate(attachments):
         if _ARTIFACT.fullmatch(name) is None:
             raise invalid_field(f"attachments[{index}]", "must be artifacts/{artifact}")
-    _check_prompt(request.prompt)
-    if request.prompt.HasField("parts"):
-        raise NotBuilt("Prompt.parts")
-    if request.prompt.preamble == prompt_pb2.Prompt.PREAMBLE_SAFETY:
-        raise NotBuilt("Prompt.preamble")
+    prompt = prompt_of(request.prompt)
     if attachments:
         raise NotBuilt("SendPromptRequest.attachments")
     if request.model:
         raise NotBuilt("SendPromptRequest.model")
     return PromptOrder(
         session=session,
-        text=request.prompt.text,
+        prompt=prompt,
         request_id=request.request_id,
         payload_sha256=payload_sha256(request),
         answer_timeout=answer_timeout,
@@ -132,27 +127,3 @@ def known_answer(request: pb.StreamAnswerRequest) -> KnownAnswer:
     if (size_bytes or hashed) and _SHA256.fullmatch(hashed) is None:
         raise invalid_field("known_sha256", "must be 64 lower-case hex digits, and is required with known_size_bytes")
     return KnownAnswer(fields.turn_name("name", request.name), size_bytes, hashed)
-
-
-def _check_prompt(prompt: prompt_pb2.Prompt) -> None:
-    if prompt.preamble not in prompt_pb2.Prompt.Preamble.values():
-        raise invalid_field("prompt.preamble", "must be NONE, SAFETY or left out")
-    match prompt.WhichOneof("content"):
-        case "text":
-            _check_text("prompt.text", prompt.text)
-            _check_size("prompt.text", len(prompt.text.encode()))
-        case "parts":
-            _check_text("prompt.parts.question", prompt.parts.question)
-            _check_size("prompt.parts", sum(len(part.encode()) for _, part in prompt.parts.ListFields()))
-        case None:
-            raise invalid_field("prompt", "must have text or parts")
-
-
-def _check_text(field: str, text: str) -> None:
-    if not text.strip():
-        raise invalid_field(field, "must not be empty or blank")
-
-
-def _check_size(field: str, size_bytes: int) -> None:
-    if size_bytes > MAX_PROMPT_BYTES:
-        raise invalid_field(field, f"must have at most {MAX_PROMPT_BYTES} bytes", limit=MAX_PROMPT_BYTES)

@@ -13,11 +13,12 @@ from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.listing import sessions_page, turns_page
 from tabmuxd.rpc.pages import page_of
+from tabmuxd.rpc.prompt_requests import rendered_prompt
 from tabmuxd.rpc.session_requests import import_chunks, import_order, retired_session, session_filter, session_update
 from tabmuxd.rpc.watch_requests import sessions_watch
 from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, session_order, turn_wait
-from tabmuxd.wire import import_message, session_message, turn_message
+from tabmuxd.wire import import_message, session_message, turn_message, warning_message
 
 
 class WebAiService:
@@ -31,6 +32,16 @@ class WebAiService:
         self._events = events
         self._slots = slots
         self._drain = drain
+
+    async def RenderPrompt(self, request: pb.RenderPromptRequest, caller: Principal) -> pb.RenderPromptResponse:
+        """Render a prompt as `SendPrompt` would."""
+        rendered = self._web_ai.render_prompt(*rendered_prompt(request))
+        return pb.RenderPromptResponse(
+            text=rendered.text,
+            character_count=rendered.character_count,
+            sha256=rendered.sha256,
+            warnings=[warning_message(warning) for warning in rendered.warnings],
+        )
 
     async def CreateSession(self, request: pb.CreateSessionRequest, caller: Principal) -> pb.CreateSessionResponse:
         """Start a session, or find the caller's own of that id."""

@@ -11,23 +11,26 @@ from typing import Final
 
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
-from tabmuxd.resources.errors import Reason, Refused, invalid_field, refuse
+from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.names import RandomBytes, new_id, session_of, turn_name
 from tabmuxd.resources.orders import PromptOrder, RecoveredSession, SessionOrder
 from tabmuxd.resources.principal import Principal
+from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import records
+from tabmuxd.webai import records, rendering, whereabouts
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.importing.service import Importing
 from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, line_of
 from tabmuxd.webai.owning import active, may_act_in, owned
+from tabmuxd.webai.preambles import SAFETY_PREAMBLE
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.rendering import Terms
 from tabmuxd.webai.returning import Returning
 from tabmuxd.webai.runner import TurnRunner
 from tabmuxd.webai.samples import lookup_hash
@@ -58,14 +61,19 @@ class WebAi:
         clock: Callable[[], datetime],
         feeds: Feeds,
         max_turn_count: int = MAX_TURN_COUNT,
+        safety_preamble: str = SAFETY_PREAMBLE,
     ) -> None:
-        """`providers` by id; `max_turn_count`: turns at work at once of each whose descriptor does not say."""
+        """`providers` by id; `max_turn_count`: turns at work at once of each whose descriptor does not say.
+
+        `safety_preamble` is that of every provider which has one.
+        """
         self.providers = providers
         self._tabs = tabs
         self._log = log
         self._tasks = tasks
         self._random = random
         self._feeds = feeds
+        self._safety_preamble = safety_preamble
         self._around = Surroundings(tabs, log, random, clock)
         self._starting = Starting(tabs, log, random)
         self._returning = Returning(tabs, log, tasks)
@@ -99,15 +107,13 @@ class WebAi:
         """Record a turn and return at once; the same `request_id` always gives the same turn."""
         session = await self.sessions.get(order.session)
         descriptor = self._provider(session.provider)
-        if len(order.text) > descriptor.max_prompt_character_count:
-            limit = descriptor.max_prompt_character_count
-            raise invalid_field("prompt", f"{descriptor.id} takes at most {limit} characters", limit=limit)
+        terms = self._terms(descriptor)
         timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
         name = turn_name(order.session, new_id(self._random))
         lease = self._tabs.leases.new_name()
 
         def decide(changes: Changes) -> Turn:
-            turn = _insert_turn(changes, caller, order, name, timeout)
+            turn = _insert_turn(changes, caller, order, name, timeout, terms=terms)
             if free and turn.name == name:
                 records.take_tab(changes, name, lease)
             return turn
@@ -118,6 +124,10 @@ class WebAi:
         if not turn.ended and turn.name not in self._running and turn.name not in self._cancelling:
             self._start(turn)
         return turn
+
+    def render_prompt(self, provider: str, prompt: Prompt) -> RenderedPrompt:
+        """A prompt as it would be sent as the first of a conversation; as `rendering.preview`, PROVIDER_NOT_FOUND."""
+        return rendering.preview(prompt, self._terms(self._provider(provider)))
 
     async def get_turn(self, name: str) -> Turn:
         """A turn, with its answer once it has ended; TURN_NOT_FOUND."""
@@ -242,6 +252,10 @@ class WebAi:
         self._feeds.drop(name)
         self._tabs.settle_owed()  # of a success that was recorded while it was cancelled
 
+    def _terms(self, descriptor: Descriptor) -> Terms:
+        safety = self._safety_preamble if "safety" in descriptor.preambles else None
+        return Terms(descriptor.id, descriptor.max_prompt_character_count, safety)
+
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
         if descriptor is None:
@@ -264,7 +278,9 @@ def lost_tab_hook(feeds: Feeds) -> ServedHook:
     return hook
 
 
-def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: str, timeout: timedelta) -> Turn:
+def _insert_turn(
+    changes: Changes, caller: Principal, order: PromptOrder, name: str, timeout: timedelta, *, terms: Terms
+) -> Turn:
     session = owned(changes, caller, order.session)
     known = changes.turn_by_request(session.name, order.request_id)
     if known is not None:
@@ -281,17 +297,18 @@ def _insert_turn(changes: Changes, caller: Principal, order: PromptOrder, name: 
         raise records.in_progress(session)
     if refused := records.may_prompt(changes, session):
         raise refused
+    text = rendering.render(order.prompt, terms, first=whereabouts.is_unbegun(session))
     turn = changes.record(
         Turn(
             name=name,
             state=TurnState.PENDING,
             request_id=order.request_id,
-            prompt_sha256=hashlib.sha256(order.text.encode()).hexdigest(),
+            prompt_sha256=hashlib.sha256(text.encode()).hexdigest(),
             payload_sha256=order.payload_sha256,
             create_time=changes.now,
             expire_time=changes.now + timeout,
-            prompt=order.text,
-            lookup_sha256=lookup_hash(order.text),
+            prompt=text,
+            lookup_sha256=lookup_hash(text),
             release_tab=order.release_tab,
         ),
         ChangeCause.CLIENT,

@@ -21,6 +21,11 @@ def home(descriptor: Descriptor, session: Session) -> str:
     return "" if session.prompted else descriptor.start_uri
 
 
+def is_unbegun(session: Session) -> bool:
+    """Whether nothing was said yet in the session's conversation: the next prompt is its first."""
+    return not session.conversation_uri and not session.prompted
+
+
 def home_or_refusal(descriptor: Descriptor, session: Session) -> str:
     """As `home`; raises RECOVERY_FAILED (`no_address`) where nobody knows it."""
     if uri := home(descriptor, session):

@@ -293,7 +293,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_PROVIDER_UNSUPPORTED: _ErrorReason.ValueType  # 50
     """The service cannot do this with that provider.
-    Code: FAILED_PRECONDITION. Metadata: `provider`, `capability`.
+    Code: FAILED_PRECONDITION. Metadata: `provider`, `capability` (as `ProviderCapability`, without its prefix).
     Caller: do without, or use another provider.
     """
     ERROR_REASON_PROVIDER_SIGN_IN_REQUIRED: _ErrorReason.ValueType  # 51
@@ -672,7 +672,7 @@ Caller: take the tab there, or use another.
 """
 ERROR_REASON_PROVIDER_UNSUPPORTED: ErrorReason.ValueType  # 50
 """The service cannot do this with that provider.
-Code: FAILED_PRECONDITION. Metadata: `provider`, `capability`.
+Code: FAILED_PRECONDITION. Metadata: `provider`, `capability` (as `ProviderCapability`, without its prefix).
 Caller: do without, or use another provider.
 """
 ERROR_REASON_PROVIDER_SIGN_IN_REQUIRED: ErrorReason.ValueType  # 51

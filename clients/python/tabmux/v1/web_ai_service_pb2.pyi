@@ -171,7 +171,9 @@ class RenderPromptResponse(_message.Message):
     """SHA-256 of its UTF-8, lower-case hex: what `Turn.prompt_sha256` would be."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[_warning_pb2.Warning]:
-        """What may not be as wanted, such as a part left empty or a text longer than the provider takes."""
+        """What may not be as wanted: `part-empty` for a part of white space only, `prompt-too-long` for a text that is longer
+        than the provider takes, which `SendPrompt` refuses.
+        """
 
     def __init__(
         self,

@@ -22,6 +22,9 @@ PersonBarrier = Literal["sign_in", "challenge", "consent"]
 DraftPolicy = Literal["refuse", "clear"]
 LongText = Literal["insert", "paste"]
 
+Preambles = frozenset[Literal["safety"]]
+"""What may be put before the first prompt of a conversation."""
+
 
 class DescriptorError(Exception):
     """A descriptor that cannot be used; the message names the file and the field."""
@@ -132,7 +135,8 @@ class Descriptor:
     provider sends whoever has to sign in, and the like. `limit_reset`: how the text of a limit tells when it ends.
     `draft`: what becomes of a text that is in the composer and not the service's own. `long_text`: how a long text gets
     there. `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`:
-    seconds in which none begins after the provider has shown a limit of its own.
+    seconds in which none begins after the provider has shown a limit of its own. `preambles`: what may be asked to be
+    put before a first prompt.
 
     Texts in the place of an answer, in lower case: `placeholders` are no answers, nor is what begins with one of
     `placeholder_prefixes`; `halted_texts` say that somebody stopped it. `answer_prefix` is cut off its beginning.
@@ -158,6 +162,7 @@ class Descriptor:
     placeholder_prefixes: tuple[str, ...] = ()
     halted_texts: frozenset[str] = frozenset()
     answer_prefix: re.Pattern[str] | None = None
+    preambles: Preambles = frozenset()
 
     @property
     def quiet_completes(self) -> bool:
@@ -239,6 +244,7 @@ def parse(text: str, source: str) -> Descriptor:
             barrier_hosts=_barrier_hosts(fields),
             limit_reset=tuple(_compiled("limit_reset", text) for text in fields.texts("limit_reset", ())),
             **_policy(fields.table("policy", {})),
+            preambles=_preambles(fields.texts("preambles", ())),
         )
         fields.finish()
     except (tomllib.TOMLDecodeError, FieldError) as error:
@@ -252,6 +258,12 @@ def parse(text: str, source: str) -> Descriptor:
 
 def _folded(name: str, fields: Fields) -> tuple[str, ...]:
     return tuple(text.casefold() for text in fields.texts(name, ()))
+
+
+def _preambles(names: tuple[str, ...]) -> Preambles:
+    if unknown := set(names) - {"safety"}:
+        raise FieldError(f"the field 'preambles' knows 'safety' alone, not {min(unknown)!r}")
+    return frozenset({"safety"}) if names else frozenset()
 
 
 def _pattern(name: str, fields: Fields) -> re.Pattern[str]:
