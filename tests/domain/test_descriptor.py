@@ -9,6 +9,7 @@ from tabmuxd.webai.providers import descriptor
 from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, Mark, PageMarks, Windows
 
 _TEXT = """
+schema = 1
 id = "chat"
 display_name = "Chat"
 version = "7"
@@ -131,7 +132,7 @@ def test_wrong_barriers(before: str, after: str, named: str) -> None:
     """A mark of another shape is refused with file and field."""
     assert before in _MORE
 
-    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml:\d+: .*{named}"):
         descriptor.parse(_MORE.replace(before, after), "mine.toml")
 
 
@@ -163,7 +164,7 @@ def test_usual_windows() -> None:
 )
 def test_wrong_pairs(value: str) -> None:
     """Windows by length are pairs of numbers in order, or refused with file and field."""
-    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*quiet"):
+    with pytest.raises(DescriptorError, match=r"^mine\.toml:\d+: .*quiet"):
         descriptor.parse(f"{_TEXT}quiet = {value}\n", "mine.toml")
 
 
@@ -259,13 +260,13 @@ def test_missing(field: str) -> None:
     """A field that is missing is named, with the file."""
     text = re.sub(rf"^{field} = .*$", "", _TEXT, flags=re.MULTILINE)
 
-    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{field}"):
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml:\d+: .*{field}"):
         descriptor.parse(text, "mine.toml")
 
 
 def test_no_page() -> None:
     """Without marks of a page there is no descriptor."""
-    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*page"):
+    with pytest.raises(DescriptorError, match=r"^mine\.toml:\d+: .*page"):
         descriptor.parse(_TEXT.partition("[page]")[0], "mine.toml")
 
 
@@ -324,7 +325,7 @@ def test_wrong(field: str, value: str) -> None:
     """A value of the wrong kind is refused with file and field, not bent into another."""
     text = re.sub(rf"^{field} = .*$", lambda _match: f"{field} = {value}", _TEXT, flags=re.MULTILINE)
 
-    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{field}"):
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml:\d+: .*{field}"):
         descriptor.parse(text, "mine.toml")
 
 
@@ -342,7 +343,7 @@ def test_wrong(field: str, value: str) -> None:
 )
 def test_unknown(before: str, after: str, named: str) -> None:
     """A field that is misspelt is named: it is not silently left at its default."""
-    with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+    with pytest.raises(DescriptorError, match=rf"^mine\.toml:\d+: .*{named}"):
         descriptor.parse(_TEXT.replace(before, after), "mine.toml")
 
 
@@ -357,7 +358,7 @@ def test_preambles(told: str, expected: list[str]) -> None:
 @pytest.mark.parametrize("told", ['["safe"]', '"safety"', "[1]"])
 def test_wrong_preambles(told: str) -> None:
     """A preamble that nobody knows is refused by name."""
-    with pytest.raises(DescriptorError, match=r"^mine\.toml: .*preambles"):
+    with pytest.raises(DescriptorError, match=r"^mine\.toml:\d+: .*preambles"):
         descriptor.parse(f"preambles = {told}\n{_TEXT}", "mine.toml")
 
 
@@ -379,13 +380,13 @@ def test_limits(limits: str, expected: tuple[int | None, float]) -> None:
 def test_wrong_limits(turns: str) -> None:
     """A limit that is no whole number is refused with file and field; so is one that nobody knows."""
     for text, named in ((f"[limits]\nturns = {turns}", "turns"), ("[limits]\ntabs = 1", "tabs")):
-        with pytest.raises(DescriptorError, match=rf"^mine\.toml: .*{named}"):
+        with pytest.raises(DescriptorError, match=rf"^mine\.toml:\d+: .*{named}"):
             descriptor.parse(f"{_TEXT}\n{text}\n", "mine.toml")
 
 
 def test_not_toml() -> None:
     """What is not TOML is refused with the file."""
-    with pytest.raises(DescriptorError, match=r"^mine\.toml: "):
+    with pytest.raises(DescriptorError, match=r"^mine\.toml:\d+: "):
         descriptor.parse("id = ", "mine.toml")
 
 

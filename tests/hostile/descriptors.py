@@ -39,6 +39,7 @@ _WINDOWS: Final[Mapping[str, TomlValue]] = {
     "commit_wait": 6.0,
 }
 _TOP: Final[Mapping[str, TomlValue]] = {
+    "schema": 1,
     "version": "1",
     "conversation_path": "/v/[a-z0-9,-]+/c/[0-9a-f]{12}",
     "answer_timeout_seconds": 60,

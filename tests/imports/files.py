@@ -37,6 +37,7 @@ def _descriptor(name: str, hosts: list[str], path: str) -> str:
     texts = ("user_turn", "assistant_turn", "turn_key", "prompt_text", "answer_text")
     marks = "\n".join([*(f'{mark} = ["x"]' for mark in lists), *(f'{mark} = "x"' for mark in texts)])
     return f"""
+schema = 1
 id = "{name}"
 display_name = "{name}"
 version = "7"

@@ -11,10 +11,17 @@ from importlib import resources
 from typing import Final, Literal, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
-from tabmuxd.webai.providers.fields import FieldError, Fields
+from tabmuxd.webai.providers.fields import Fields, Problem, Reading
+from tabmuxd.webai.providers.toml_lines import TooDeep, lines_of
 
 _PACKAGE: Final = "tabmuxd.webai.providers"
 _PORTS: Final = {"http": 80, "https": 443}
+_SCHEMA: Final = 1
+_MOST_CHARACTERS: Final = 1024 * 1024
+_GUIDE: Final = "docs/providers.md"
+_ID: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_HOST: Final = re.compile(r"[a-z0-9._:-]+")
+_TOML_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
 
 PersonBarrier = Literal["sign_in", "challenge", "consent"]
 """What a person has to see to before a turn goes on."""
@@ -27,7 +34,16 @@ Preambles = frozenset[Literal["safety"]]
 
 
 class DescriptorError(Exception):
-    """A descriptor that cannot be used; the message names the file and the field."""
+    """A descriptor that cannot be used: all that is wrong with it, a line each, with file, line and field.
+
+    `provider`: the id that the file gives, empty where it gives none.
+    """
+
+    def __init__(self, source: str, problems: tuple[Problem, ...], provider: str = "") -> None:
+        self.source = source
+        self.problems = problems
+        self.provider = provider
+        super().__init__("\n".join(f"{source}:{problem}" for problem in problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,69 +238,114 @@ def load(name: str, variables: Mapping[str, str] | None = None) -> Descriptor:
 
 
 def parse(text: str, source: str) -> Descriptor:
-    """A descriptor from TOML text; DescriptorError names `source` and what is wrong."""
-    try:
-        fields = Fields(tomllib.loads(text))
-        descriptor = Descriptor(
-            id=fields.text("id"),
-            display_name=fields.text("display_name"),
-            version=fields.text("version"),
-            hosts=tuple(host.lower() for host in fields.texts("hosts")),
-            start_uri=fields.text("start_uri"),
-            conversation_path=_pattern("conversation_path", fields),
-            default_answer_timeout=timedelta(seconds=fields.count("answer_timeout_seconds")),
-            max_prompt_character_count=fields.count("max_prompt_characters"),
-            placeholders=frozenset(_folded("placeholders", fields)),
-            placeholder_prefixes=_folded("placeholder_prefixes", fields),
-            halted_texts=frozenset(_folded("halted_texts", fields)),
-            answer_prefix=_pattern("answer_prefix", fields) if fields.has("answer_prefix") else None,
-            marks=_marks(fields.table("page")),
-            windows=_windows(fields.table("windows", {})),
-            **_limits(fields.table("limits", {})),
-            barrier_hosts=_barrier_hosts(fields),
-            limit_reset=tuple(_compiled("limit_reset", text) for text in fields.texts("limit_reset", ())),
-            **_policy(fields.table("policy", {})),
-            preambles=_preambles(fields.texts("preambles", ())),
-        )
-        fields.finish()
-    except (tomllib.TOMLDecodeError, FieldError) as error:
-        raise DescriptorError(f"{source}: {error}") from error
-    if ours := set(descriptor.hosts) & set(descriptor.barrier_hosts):
-        raise DescriptorError(f"{source}: the host {min(ours)!r} of 'hosts' cannot stand in the way as well")
-    if not descriptor.is_at(descriptor.start_uri):
-        raise DescriptorError(f"{source}: the field 'start_uri' must be an http or https address at one of 'hosts'")
+    """A descriptor from TOML text; DescriptorError tells by lines of `source` all that is wrong."""
+    reading = _read(text, source)
+    top = reading.top
+    if (problem := _schema_problem(top)) is not None:
+        # What else is wrong is wrong by another schema.
+        top.wrong("schema", problem)
+        raise DescriptorError(source, _only(reading, "schema"))
+    descriptor = Descriptor(
+        id=top.fitting("id", _ID, "an id of a-z, 0-9 and - within, at most 63 characters"),
+        display_name=top.text("display_name"),
+        version=top.text("version"),
+        hosts=_hosts(top, "hosts", None),
+        start_uri=top.text("start_uri"),
+        conversation_path=top.pattern("conversation_path"),
+        default_answer_timeout=timedelta(seconds=top.count("answer_timeout_seconds")),
+        max_prompt_character_count=top.count("max_prompt_characters"),
+        placeholders=frozenset(_folded("placeholders", top)),
+        placeholder_prefixes=_folded("placeholder_prefixes", top),
+        halted_texts=frozenset(_folded("halted_texts", top)),
+        answer_prefix=top.pattern("answer_prefix") if top.has("answer_prefix") else None,
+        marks=_marks(top.table("page")),
+        windows=_windows(top.table("windows", {})),
+        **_limits(top.table("limits", {})),
+        barrier_hosts=_barrier_hosts(top),
+        limit_reset=top.patterns("limit_reset"),
+        **_policy(top.table("policy", {})),
+        preambles=_preambles(top),
+    )
+    _check_addresses(top, descriptor)
+    if problems := reading.problems():
+        raise DescriptorError(source, problems, descriptor.id)
     return descriptor
+
+
+def _read(text: str, source: str) -> Reading:
+    """The document; DescriptorError where it is no TOML."""
+    if len(text) > _MOST_CHARACTERS:
+        raise DescriptorError(source, (Problem(1, "", f"is longer than {_MOST_CHARACTERS} characters"),))
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    try:
+        return Reading(tomllib.loads(text), lines_of(text))
+    except (RecursionError, TooDeep) as error:
+        raise DescriptorError(source, (Problem(1, "", "has too many lists and tables in one another"),)) from error
+    except ValueError as error:
+        # TOMLDecodeError, and that of Python for a whole number of thousands of digits.
+        told = str(error)
+        found = _TOML_LINE.search(told)
+        line = int(found[1]) if found else text.rstrip("\n").count("\n") + 1
+        message = _TOML_LINE.sub("", told).removesuffix(" (at end of document)")
+        raise DescriptorError(source, (Problem(line, "", f"is no TOML: {message}"),)) from error
+
+
+def _schema_problem(top: Fields) -> str | None:
+    """What is wrong with the version of the schema that the file is written for."""
+    if not top.has("schema"):
+        return f"is missing; write schema = {_SCHEMA} at the top ({_GUIDE} tells what it is)"
+    version = top.value("schema")
+    if version is not True and version == _SCHEMA and isinstance(version, int):
+        return None
+    return (
+        f"is not {_SCHEMA}, the only one that this server reads; write the file by {_GUIDE} with schema = {_SCHEMA},"
+        " or use a server that reads this one"
+    )
+
+
+def _only(reading: Reading, field: str) -> tuple[Problem, ...]:
+    return tuple(problem for problem in reading.problems() if problem.field == field)
+
+
+def _check_addresses(top: Fields, descriptor: Descriptor) -> None:
+    """Keep what is wrong with fields that are right each for itself."""
+    if top.is_sound("hosts") and (ours := set(descriptor.hosts) & set(descriptor.barrier_hosts)):
+        top.wrong("hosts", f"has {min(ours)!r}, which cannot stand in the way as well")
+    if not top.is_sound("hosts", "start_uri"):
+        return
+    if not descriptor.is_at(descriptor.start_uri):
+        top.wrong("start_uri", "must be an http or https address at one of 'hosts', without user and password")
+    elif top.is_sound("conversation_path") and descriptor.conversation_of(descriptor.start_uri):
+        top.wrong("conversation_path", "fits 'start_uri' too, so that a new conversation could not be told from an old")
 
 
 def _folded(name: str, fields: Fields) -> tuple[str, ...]:
     return tuple(text.casefold() for text in fields.texts(name, ()))
 
 
-def _preambles(names: tuple[str, ...]) -> Preambles:
+def _preambles(top: Fields) -> Preambles:
+    names = top.texts("preambles", ())
     if unknown := set(names) - {"safety"}:
-        raise FieldError(f"the field 'preambles' knows 'safety' alone, not {min(unknown)!r}")
+        top.wrong("preambles", f"must have nothing but 'safety', and has {min(unknown)!r}")
     return frozenset({"safety"}) if names else frozenset()
 
 
-def _pattern(name: str, fields: Fields) -> re.Pattern[str]:
-    return _compiled(name, fields.text(name))
+def _hosts(top: Fields, name: str, default: tuple[str, ...] | None) -> tuple[str, ...]:
+    hosts = tuple(host.lower() for host in top.texts(name, default))
+    if wrong := [host for host in hosts if _HOST.fullmatch(host) is None]:
+        top.wrong(name, f"has {wrong[0]!r}, which is no host; write it alone, such as chat.example")
+    return hosts
 
 
-def _compiled(name: str, text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise FieldError(f"the field {name!r} is no pattern: {error}") from error
-
-
-def _barrier_hosts(fields: Fields) -> Mapping[str, PersonBarrier]:
+def _barrier_hosts(top: Fields) -> Mapping[str, PersonBarrier]:
     kinds: tuple[PersonBarrier, ...] = ("sign_in", "challenge", "consent")
-    found: list[tuple[str, PersonBarrier]] = [
-        (host.lower(), kind) for kind in kinds for host in fields.texts(f"{kind}_hosts", ())
-    ]
-    if len(dict(found)) < len(found):
-        raise FieldError("no host can be in two of 'sign_in_hosts', 'challenge_hosts' and 'consent_hosts'")
-    return dict(found)
+    found: dict[str, PersonBarrier] = {}
+    for kind in kinds:
+        for host in _hosts(top, f"{kind}_hosts", ()):
+            if host in found:
+                top.wrong(f"{kind}_hosts", f"has {host!r}, which is in '{found[host]}_hosts' too, or twice")
+            found[host] = kind
+    return found
 
 
 class _Policy(TypedDict):
@@ -295,7 +356,6 @@ class _Policy(TypedDict):
 def _policy(table: Fields) -> _Policy:
     draft: DraftPolicy = "clear" if table.choice("draft", ("refuse", "clear")) == "clear" else "refuse"
     long_text: LongText = "paste" if table.choice("long_text", ("insert", "paste")) == "paste" else "insert"
-    table.finish()
     return _Policy(draft=draft, long_text=long_text)
 
 
@@ -304,24 +364,24 @@ def _shown_marks(table: Fields, kind: str) -> tuple[Mark, ...]:
 
 
 def _marks(table: Fields) -> PageMarks:
-    marks = PageMarks(
-        composer=table.texts("composer"),
-        send=table.texts("send"),
-        stop=table.texts("stop"),
-        user_turn=table.text("user_turn"),
-        assistant_turn=table.text_or_texts("assistant_turn"),
-        turn_key=table.text("turn_key"),
-        prompt_text=table.text("prompt_text"),
-        answer_text=table.text_or_texts("answer_text"),
-        done_mark=table.texts("done_mark", may_be_empty=True),
-        failure=table.texts("failure"),
-        copy=table.texts("copy", ()),
-        hint_mark=table.texts("hint_mark", ()),
-        answer_files=table.texts("answer_files", ()),
-        root=table.text("root", ""),
-        ready=table.text("ready", ""),
-        composer_root=table.text("composer_root", ""),
-        not_send=table.texts("not_send", ()),
+    return PageMarks(
+        composer=table.selectors("composer"),
+        send=table.selectors("send"),
+        stop=table.selectors("stop"),
+        user_turn=table.selector("user_turn"),
+        assistant_turn=table.selector_or_selectors("assistant_turn"),
+        turn_key=table.attribute("turn_key"),
+        prompt_text=table.selector("prompt_text"),
+        answer_text=table.selector_or_selectors("answer_text"),
+        done_mark=table.selectors("done_mark", may_be_empty=True),
+        failure=table.selectors("failure"),
+        copy=table.selectors("copy", ()),
+        hint_mark=table.selectors("hint_mark", ()),
+        answer_files=table.selectors("answer_files", ()),
+        root=table.selector("root", ""),
+        ready=table.selector("ready", ""),
+        composer_root=table.selector("composer_root", ""),
+        not_send=table.selectors("not_send", ()),
         sign_in=_shown_marks(table, "sign_in"),
         challenge=_shown_marks(table, "challenge"),
         consent=_shown_marks(table, "consent"),
@@ -332,19 +392,15 @@ def _marks(table: Fields) -> PageMarks:
         signed_out_hint=_shown_marks(table, "signed_out_hint"),
         shown_model=_shown_marks(table, "shown_model"),
     )
-    table.finish()
-    return marks
 
 
 def _limits(table: Fields) -> _Limits:
-    limits = _Limits(max_turn_count=table.limit("turns"), cool_down=table.number("cool_down", 60.0))
-    table.finish()
-    return limits
+    return _Limits(max_turn_count=table.limit("turns"), cool_down=table.number("cool_down", 60.0))
 
 
 def _windows(table: Fields) -> Windows:
     usual = Windows()
-    windows = Windows(
+    return Windows(
         done_quiet=table.number("done_quiet", usual.done_quiet),
         hint_quiet=table.number("hint_quiet", usual.hint_quiet),
         quiet=table.pairs("quiet", usual.quiet),
@@ -356,5 +412,3 @@ def _windows(table: Fields) -> Windows:
         composer_wait=table.number("composer_wait", usual.composer_wait),
         commit_wait=table.number("commit_wait", usual.commit_wait),
     )
-    table.finish()
-    return windows

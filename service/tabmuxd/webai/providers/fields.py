@@ -1,134 +1,333 @@
-"""Reading a table of TOML field by field: each has its kind, and none is left over."""
+"""Reading a table of TOML field by field: each has its kind, none is left over, and all that is wrong is kept."""
 
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
-from typing import cast
+from typing import Final, TypeVar, cast
+
+from tabmuxd.webai.providers.selectors import selector_fault
+from tabmuxd.webai.providers.toml_lines import Place
+
+_MOST: Final = 2**31 - 1
+_NOTHING: Final = re.compile(r"(?!)")
+_ATTRIBUTE: Final = re.compile(r"[^\s\"'<>/=\[\]]+")
+_TEXTS: Final = "a list of texts, none of them empty"
+_PAIRS: Final = "a list of pairs of numbers, the first of which rise, such as [[16, 8], [40, 3]]"
+_MARKS: Final = 'a list of marks: each is a CSS selector, or {selector = "…", text = "…"}'
+
+T = TypeVar("T")
 
 
-class FieldError(ValueError):
-    """A field that is missing, unknown, or not what it has to be; the message names it."""
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong with a file: on which line, in which field (empty: none), and what was expected."""
+
+    line: int
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        """As it stands behind the file's name."""
+        return f"{self.line}: {self.field + ': ' if self.field else ''}{self.message}"
+
+
+class Reading:
+    """All tables of one document as they are read, and what was found wrong with them."""
+
+    def __init__(self, values: Mapping[str, object], lines: Mapping[Place, int]) -> None:
+        """Of `tomllib` and `lines_of`."""
+        self._lines = lines
+        self._tables: list[Fields] = []
+        self._wrong: dict[Place, list[str]] = {}
+        self.top = self.fields(values, ())
+
+    def __repr__(self) -> str:
+        """How much was found wrong."""
+        return f"<Reading tables={len(self._tables)} wrong={len(self._wrong)}>"
+
+    def fields(self, values: Mapping[str, object], place: Place) -> Fields:
+        """The fields of the table that stands there."""
+        fields = Fields(self, values, place)
+        self._tables.append(fields)
+        return fields
+
+    def wrong(self, place: Place, message: str) -> None:
+        """Keep what is wrong with the value that stands there, or is missing there."""
+        self._wrong.setdefault(place, []).append(message)
+
+    def is_sound(self, *places: Place) -> bool:
+        """Whether nothing was found wrong with any of these, or within."""
+        return not any(wrong[: len(place)] == place for wrong in self._wrong for place in places)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the fields that were read, and each field that was not; by line."""
+        found = [
+            Problem(self._line(place), _named(place), message)
+            for place, messages in self._wrong.items()
+            for message in messages
+        ]
+        homes = {name: table.place for table in reversed(self._tables) for name in table.known}
+        for table in self._tables:
+            for name in table.unknown():
+                place = (*table.place, name)
+                found.append(Problem(self._line(place), _named(place), _unknown(name, table, homes)))
+        return tuple(sorted(found))
+
+    def _line(self, place: Place) -> int:
+        while place not in self._lines:
+            place = place[:-1]
+        return self._lines[place]
 
 
 class Fields:
-    """The fields of one table; `finish` refuses those that nobody asked for."""
+    """The fields of one table. What is wrong is kept, and something of the kind is given in its place."""
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        """Of `tomllib`."""
+    def __init__(self, reading: Reading, values: Mapping[str, object], place: Place) -> None:
+        """Made by `Reading.fields`."""
+        self._reading = reading
         self._values = values
-        self._asked: set[str] = set()
+        self.place = place
+        self.known: set[str] = set()
+
+    def __repr__(self) -> str:
+        """Which table."""
+        return f"<Fields [{_named(self.place)}]>"
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there."""
+        self.known.add(name)
+        return name in self._values
+
+    def value(self, name: str) -> object:
+        """Whatever the field is; None where it is left out."""
+        self.known.add(name)
+        return self._values.get(name)
+
+    def is_sound(self, *names: str) -> bool:
+        """Whether nothing was found wrong with these fields."""
+        return self._reading.is_sound(*((*self.place, name) for name in names))
+
+    def wrong(self, name: str, message: str) -> None:
+        """Keep what is wrong with a field."""
+        self._reading.wrong((*self.place, name), message)
+
+    def unknown(self) -> list[str]:
+        """The fields that nobody asked for."""
+        return [name for name in self._values if name not in self.known]
 
     def text(self, name: str, default: str | None = None) -> str:
         """A text, not empty unless it may be left out."""
-        value = self._take(name, default)
-        if not isinstance(value, str) or (not value and default is None):
-            raise FieldError(f"the field {name!r} must be a text")
+        value = self._take(name, default, "a text")
+        if not isinstance(value, str):
+            return self._kind(name, "a text", value, default or "")
+        if not value and default is None:
+            self.wrong(name, "must be a text, and is empty")
         return value
+
+    def fitting(self, name: str, pattern: re.Pattern[str], what: str) -> str:
+        """A text that the whole of a pattern fits; `what` tells of such a one."""
+        text = self.text(name)
+        if text and pattern.fullmatch(text) is None:
+            self.wrong(name, f"must be {what}, and is {text!r}")
+        return text
 
     def texts(self, name: str, default: Sequence[str] | None = None, *, may_be_empty: bool = False) -> tuple[str, ...]:
         """A list of texts, none of them empty; one at least unless it may be left out or be empty."""
-        value = self._take(name, default)
-        entries = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-        texts = tuple(entry for entry in entries if isinstance(entry, str) and entry)
-        needed = default is None and not may_be_empty
-        if len(texts) < len(entries) or not isinstance(value, list | tuple) or (not texts and needed):
-            raise FieldError(f"the field {name!r} must be a list of texts")
-        return texts
-
-    def choice(self, name: str, choices: Sequence[str]) -> str:
-        """One of these texts; the first where it is left out."""
-        value = self._take(name, choices[0])
-        if value not in choices:
-            raise FieldError(f"the field {name!r} must be one of {', '.join(choices)}")
-        return str(value)
-
-    def marks(self, name: str) -> tuple[tuple[str, str], ...]:
-        """A list, empty where it is left out, of selectors or `{selector, text}`: pairs, the text perhaps empty."""
-        value = self._take(name, ())
+        value = self._take(name, default, _TEXTS)
         if not isinstance(value, list | tuple):
-            raise FieldError(f"the field {name!r} must be a list of marks")
-        pairs: list[tuple[str, str]] = []
-        for entry in cast("Sequence[object]", value):
-            fields = Fields({"selector": entry} if isinstance(entry, str) else _mapping(name, entry))
-            pairs.append((fields.text("selector"), fields.text("text", "")))
-            fields.finish()
-        return tuple(pairs)
+            return self._kind(name, _TEXTS, value, ())
+        texts: list[str] = []
+        for number, entry in enumerate(cast("Sequence[object]", value)):
+            if isinstance(entry, str) and entry:
+                texts.append(entry)
+            else:
+                self._reading.wrong((*self.place, name, number), f"must be a text that is not empty, {_found(entry)}")
+        if not value and default is None and not may_be_empty:
+            self.wrong(name, "must have one text at least")
+        return tuple(texts)
 
     def text_or_texts(self, name: str) -> tuple[str, ...]:
         """A text, or a list of them; none is empty."""
         return (self.text(name),) if isinstance(self._values.get(name), str) else self.texts(name)
 
-    def has(self, name: str) -> bool:
-        """Whether the field is there."""
-        return name in self._values
+    def selector(self, name: str, default: str | None = None) -> str:
+        """A CSS selector, or nothing where it may be left out."""
+        selector = self.text(name, default)
+        self._check_selector((name,), selector)
+        return selector
+
+    def selectors(
+        self, name: str, default: Sequence[str] | None = None, *, may_be_empty: bool = False
+    ) -> tuple[str, ...]:
+        """A list of CSS selectors; one at least unless it may be left out or be empty."""
+        return self._check_all(name, self.texts(name, default, may_be_empty=may_be_empty))
+
+    def selector_or_selectors(self, name: str) -> tuple[str, ...]:
+        """A CSS selector, or a list of them."""
+        return self._check_all(name, self.text_or_texts(name))
+
+    def attribute(self, name: str) -> str:
+        """Name of an attribute of HTML."""
+        return self.fitting(name, _ATTRIBUTE, "the name of an attribute, such as data-message-id")
+
+    def pattern(self, name: str) -> re.Pattern[str]:
+        """A regular expression."""
+        return self._compiled((name,), self.text(name))
+
+    def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
+        """A list of regular expressions, empty where it is left out."""
+        return tuple(self._compiled((name, number), text) for number, text in enumerate(self.texts(name, ())))
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """One of these texts; the first where it is left out."""
+        value = self._take(name, choices[0], "")
+        if value in choices:
+            return str(value)
+        told = " or ".join(f'"{choice}"' for choice in choices)
+        return self._kind(name, told, value, choices[0])
+
+    def marks(self, name: str) -> tuple[tuple[str, str], ...]:
+        """A list, empty where it is left out, of selectors or `{selector, text}`: pairs, the text perhaps empty."""
+        value = self._take(name, (), _MARKS)
+        if not isinstance(value, list | tuple):
+            return self._kind(name, _MARKS, value, ())
+        pairs: list[tuple[str, str]] = []
+        for number, entry in enumerate(cast("Sequence[object]", value)):
+            place = (*self.place, name, number)
+            if isinstance(entry, Mapping):
+                table = self._reading.fields(cast("Mapping[str, object]", entry), place)
+                pairs.append((table.selector("selector"), table.text("text", "")))
+            elif isinstance(entry, str) and entry:
+                self._check_selector((name, number), entry)
+                pairs.append((entry, ""))
+            else:
+                told = 'must be a CSS selector, or {selector = "…", text = "…"}'
+                self._reading.wrong(place, f"{told}, {_found(entry)}")
+        return tuple(pairs)
 
     def pairs(self, name: str, default: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
         """A list of pairs of numbers not below 0, the first of which rise."""
-        value = self._take(name, default)
+        value = self._take(name, default, _PAIRS)
         entries = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
         pairs = tuple(pair for entry in entries if (pair := _pair(entry)))
         rising = all(one < other for (one, _), (other, _) in pairwise(pairs))
         if len(pairs) < len(entries) or not rising:
-            raise FieldError(f"the field {name!r} must be a list of pairs of numbers, in order")
+            self.wrong(name, f"must be {_PAIRS}")
+            return default
         return pairs
 
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number, not below 0."""
-        value = self._take(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise FieldError(f"the field {name!r} must be a number, not below 0")
-        return float(value)
+        value = self._take(name, default, "a number")
+        number = _number(value)
+        return self._kind(name, "a number, not below 0", value, default or 0.0) if number is None else number
 
     def count(self, name: str) -> int:
         """A whole number above 0."""
-        value = self._take(name, None)
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise FieldError(f"the field {name!r} must be a whole number above 0")
-        return value
+        return self._whole(name, self._take(name, None, "a whole number"), least=1)
 
     def limit(self, name: str) -> int | None:
         """A whole number, not below 0; None where it is left out."""
-        value = self._take(name, -1)
-        if value == -1 and name not in self._values:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise FieldError(f"the field {name!r} must be a whole number, not below 0")
-        return value
+        value = self._take(name, 0, "")
+        return self._whole(name, value, least=0) if self.has(name) else None
 
     def table(self, name: str, default: Mapping[str, object] | None = None) -> Fields:
         """The fields of a table within this one."""
-        value = self._take(name, default)
-        if not isinstance(value, Mapping):
-            raise FieldError(f"the field {name!r} must be a table")
-        return Fields(cast("Mapping[str, object]", value))
+        expected = f"a table: write [{_named((*self.place, name))}] above its fields"
+        value = self._take(name, default, expected)
+        place = (*self.place, name)
+        if isinstance(value, Mapping):
+            return self._reading.fields(cast("Mapping[str, object]", value), place)
+        if value is not None:
+            self.wrong(name, f"must be {expected}, {_found(value)}")
+        # What it would have to hold is not told as well: one problem is enough.
+        return Reading({}, {(): 1}).fields({}, place)
 
-    def finish(self) -> None:
-        """Raise FieldError if there is a field that was not asked for."""
-        if unknown := set(self._values) - self._asked:
-            raise FieldError(f"unknown field {min(unknown)!r}")
-
-    def _take(self, name: str, default: object) -> object:
-        self._asked.add(name)
+    def _take(self, name: str, default: T | None, expected: str) -> object | T:
+        self.known.add(name)
         value = self._values.get(name, default)
         if value is None:
-            raise FieldError(f"the field {name!r} is missing")
+            self.wrong(name, f"is missing, and must be {expected}")
         return value
 
+    def _kind(self, name: str, expected: str, value: object, instead: T) -> T:
+        """Keep that a value is of another kind; None is one that is missing, which was kept already."""
+        if value is not None:
+            self.wrong(name, f"must be {expected}, {_found(value)}")
+        return instead
 
-def _mapping(name: str, value: object) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise FieldError(f"the field {name!r} must be a list of marks")
-    return cast("Mapping[str, object]", value)
+    def _whole(self, name: str, value: object, *, least: int) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST:
+            return value
+        told = "above 0" if least else "not below 0"
+        return self._kind(name, f"a whole number {told} and at most {_MOST}", value, least)
+
+    def _check_all(self, name: str, selectors: tuple[str, ...]) -> tuple[str, ...]:
+        written = self._values.get(name)
+        listed = cast("Sequence[object]", written) if isinstance(written, list) else ()
+        for selector in selectors:
+            self._check_selector((name, listed.index(selector)) if listed else (name,), selector)
+        return selectors
+
+    def _check_selector(self, place: Place, selector: str) -> None:
+        if selector and (fault := selector_fault(selector)):
+            self._reading.wrong((*self.place, *place), f"{selector!r} {fault}")
+
+    def _compiled(self, place: Place, text: str) -> re.Pattern[str]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # what Python will read otherwise some day
+                return re.compile(text)
+        except (re.error, RecursionError, OverflowError, Warning) as error:
+            self._reading.wrong((*self.place, *place), f"is no regular expression: {error}")
+            return _NOTHING
+
+
+def _named(place: Place) -> str:
+    """The way to a value as people write it."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+
+
+def _unknown(name: str, table: Fields, homes: Mapping[str, Place]) -> str:
+    """What to say of a field that nobody asked for."""
+    if near := get_close_matches(name, table.known, 1):
+        return f"is unknown; did you mean {near[0]!r}?"
+    if (home := homes.get(name)) is not None:
+        return f"is unknown here; it belongs {f'below [{_named(home)}]' if home else 'above all tables'}"
+    return f"is unknown; known here are {', '.join(sorted(table.known))}"
+
+
+def _found(value: object) -> str:
+    """What a value is instead, for people."""
+    match value:
+        case bool():
+            return f"and is {str(value).lower()}"
+        case str():
+            return f"and is the text {value[:60]!r}" if value else "and is an empty text"
+        case int() | float():
+            return f"and is the number {value}" if abs(value) <= _MOST else "and is a number"
+        case list():
+            return "and is a list"
+        case Mapping():
+            return "and is a table"
+        case _:
+            return "and is a date or time"
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST or math.isnan(value):
+        return None
+    return float(value)
 
 
 def _pair(entry: object) -> tuple[float, float] | None:
     if not isinstance(entry, list | tuple):
         return None
-    numbers = [
-        float(number)
-        for number in cast("Sequence[object]", entry)
-        if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < math.inf
-    ]
+    numbers = [number for each in cast("Sequence[object]", entry) if (number := _number(each)) is not None]
     return (numbers[0], numbers[1]) if len(numbers) == len(cast("Sequence[object]", entry)) == 2 else None  # noqa: PLR2004

@@ -7,6 +7,7 @@ from typing import Final
 
 from tabmuxd.webai.providers import descriptor
 from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError
+from tabmuxd.webai.providers.fields import Problem
 
 _PLAYGROUND: Final = ("playground-textarea", "playground-editor", "playground-shadow")
 
@@ -26,10 +27,11 @@ def load_providers(directory: Path, playground_port: int) -> dict[str, Descripto
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise DescriptorError(f"{path} cannot be read: {error}") from error
+            raise DescriptorError(str(path), (Problem(1, "", f"cannot be read: {error}"),)) from error
         one = descriptor.parse(text, str(path))
         if other := sources.get(one.id):
-            raise DescriptorError(f"{path} describes {one.id!r}, as {other} does; leave one of them out")
+            problem = Problem(1, "id", f"describes {one.id!r}, as {other} does; leave one of them out")
+            raise DescriptorError(str(path), (problem,), one.id)
         sources[one.id] = path
         found[one.id] = one
     return found
