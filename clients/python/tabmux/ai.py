@@ -13,10 +13,10 @@ from tabmux.calls import Calls
 from tabmux.durations import duration_of
 from tabmux.errors import TabmuxError
 from tabmux.names import checked_request_id, checked_session_id, new_request_id, new_session_id
+from tabmux.prompts import Preamble, Said, prompt_of
 from tabmux.sessions import DISPOSITIONS, Disposition, list_turns
 from tabmux.statuses import turn_failed
 from tabmux.streams import resumed
-from tabmux.v1.prompt_pb2 import Prompt
 from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.web_ai_service_pb2 import (
@@ -158,8 +158,9 @@ class Session:
 
     async def ask(
         self,
-        prompt: str | Prompt,
+        prompt: Said,
         *,
+        preamble: Preamble | None = None,
         key: str | None = None,
         model: str = "",
         files: Sequence[str] = (),
@@ -168,14 +169,15 @@ class Session:
     ) -> Answer:
         """Send a prompt, at most once, and give its answer to come.
 
-        The same `key` in the same session always names the same turn: 1 to 64 of `A-Z a-z 0-9 - _ . :`, made up if
-        absent. `files` are names of uploaded artifacts. `release` gives the session's tab back after a success.
-        `answer_timeout` is the service's own time for the turn; it outlives this program. Raises `TabmuxError`, and
-        `ValueError` for a key of another form.
+        It is a text, sent as it is, or `PromptParts` that the service renders. `preamble="safety"` puts the provider's
+        safety preamble before the first prompt of a conversation. The same `key` in the same session always names the
+        same turn: 1 to 64 of `A-Z a-z 0-9 - _ . :`, made up if absent. `files` are names of uploaded artifacts.
+        `release` gives the session's tab back after a success. `answer_timeout` is the service's own time for the turn;
+        it outlives this program. Raises `TabmuxError`, and `ValueError` for a key of another form.
         """
         request = SendPromptRequest(
             parent=self.name,
-            prompt=Prompt(text=prompt) if isinstance(prompt, str) else prompt,
+            prompt=prompt_of(prompt, preamble),
             attachments=files,
             model=model,
             answer_timeout=duration_of(answer_timeout),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from tabmux import ai, imports, sessions, tabs
+from tabmux import ai, imports, prompts, sessions, tabs
 from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
@@ -20,9 +20,9 @@ from tabmux.imports import Source
 from tabmux.mirror import Mirror, mirrored
 from tabmux.names import browser_name, checked_session_id, new_request_id, session_name
 from tabmux.places import Place, find_authorization, find_place
+from tabmux.prompts import Preamble, Said
 from tabmux.tabs import MILESTONES, Milestone, Tab
 from tabmux.v1.event_pb2 import EventKind, WatchProgress, WatchSnapshot, WatchStart
-from tabmux.v1.prompt_pb2 import Prompt
 from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.tab_pb2 import Tab as TabResource
 from tabmux.v1.tab_service_pb2 import (
@@ -33,7 +33,12 @@ from tabmux.v1.tab_service_pb2 import (
     WatchTabsResponse,
 )
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
-from tabmux.v1.web_ai_service_pb2 import ImportSessionsResponse, WatchSessionsRequest, WatchSessionsResponse
+from tabmux.v1.web_ai_service_pb2 import (
+    ImportSessionsResponse,
+    RenderPromptResponse,
+    WatchSessionsRequest,
+    WatchSessionsResponse,
+)
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmux.versions import CompatibilityWarning, client_version, versions_fit
 from tabmux.view import Change
@@ -124,8 +129,9 @@ class Client:
     async def ask(
         self,
         provider: str,
-        prompt: str | Prompt,
+        prompt: Said,
         *,
+        preamble: Preamble | None = None,
         key: str | None = None,
         session: str | Session | None = None,
         model: str = "",
@@ -147,12 +153,17 @@ class Client:
             session = await self.start_session(provider, session_id)
         return await session.ask(
             prompt,
+            preamble=preamble,
             key=key,
             model=model,
             files=files,
             release=release,
             answer_timeout=answer_timeout,
         )
+
+    async def render(self, provider: str, prompt: Said, *, preamble: Preamble | None = None) -> RenderPromptResponse:
+        """The text that a prompt becomes as the first one of a conversation, with its size; nothing is sent."""
+        return await prompts.render(self._ai, self._calls, provider, prompts.prompt_of(prompt, preamble))
 
     async def start_session(self, provider: str, session_id: str | None = None, *, tab: str = ai.NEW_TAB) -> Session:
         """Conversation of that id, made if there is none; without an id a new one. `created` tells which.

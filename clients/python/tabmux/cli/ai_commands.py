@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 
@@ -13,12 +13,14 @@ from tabmux.cli.failures import RefusedError
 from tabmux.cli.growing import GrowingText
 from tabmux.cli.live import follow
 from tabmux.cli.output import Output
-from tabmux.cli.text import harmless_line
+from tabmux.cli.text import harmless, harmless_line
 from tabmux.client import Client
 from tabmux.mirror import Mirror
 from tabmux.names import id_of
 from tabmux.statuses import turn_failed
+from tabmux.v1.prompt_pb2 import PromptParts
 from tabmux.v1.session_pb2 import Session, Turn
+from tabmux.v1.warning_pb2 import Warning  # noqa: A004 - the contract's word
 from tabmux.v1.web_ai_service_pb2 import RecoverSessionResponse
 
 _HEAD = ("ID", "PROVIDER", "OWNER", "TURN", "TAB", "TITLE")
@@ -47,6 +49,20 @@ async def send(client: Client, arguments: argparse.Namespace, output: Output) ->
     return Exit.OK
 
 
+async def render(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Print the text that a prompt becomes, as the first of a conversation; nothing is sent."""
+    rendered = await client.render(arguments.provider, _said(arguments), preamble=arguments.preamble)
+    if output.as_json:
+        output.message(rendered)
+        return Exit.OK
+    if output.terminal:
+        output.line(harmless(rendered.text))
+    else:
+        output.text(rendered.text)  # nothing added: it has the size and the hash that the service tells
+    _tell_warnings(rendered.warnings, output)
+    return Exit.OK
+
+
 async def recover(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
     """Bring a session back to its conversation, and print how that was done."""
     recovered = await client.session(arguments.session).recover()
@@ -55,6 +71,10 @@ async def recover(client: Client, arguments: argparse.Namespace, output: Output)
     else:
         output.text(f"{_RETURNS[recovered.strategy]}\n")
     return Exit.OK
+
+
+def _said(arguments: argparse.Namespace) -> str | PromptParts:
+    return arguments.prompt if isinstance(arguments.prompt, str) else PromptParts(**arguments.prompt)
 
 
 async def _ask(client: Client, arguments: argparse.Namespace, output: Output) -> Answer:
@@ -69,7 +89,12 @@ async def _ask(client: Client, arguments: argparse.Namespace, output: Output) ->
             "leave out --new to go on with it, or give another --session",
         )
     try:
-        return await session.ask(arguments.prompt, key=arguments.key, answer_timeout=arguments.answer_timeout)
+        return await session.ask(
+            _said(arguments),
+            key=arguments.key,
+            preamble=arguments.preamble,
+            answer_timeout=arguments.answer_timeout,
+        )
     except asyncio.CancelledError:
         output.note(f"\nIt is not known whether the prompt was sent. To see: tabmux ai watch {id_of(session.name)}")
         raise
@@ -138,7 +163,11 @@ def _print_end(turn: Turn, growing: GrowingText | None, output: Output) -> None:
         output.message(turn)
     elif text:
         output.text(text if text.endswith("\n") else f"{text}\n")
-    for warning in turn.warnings:
+    _tell_warnings(turn.warnings, output)
+
+
+def _tell_warnings(warnings: Iterable[Warning], output: Output) -> None:
+    for warning in warnings:
         output.note(harmless_line(f"warning: {warning.code}: {warning.message}"))
 
 

@@ -1,14 +1,14 @@
 """The command line: what can be written, and the values it stands for."""
 
 import argparse
+import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn
 
 from tabmux.cli.exits import MEANINGS
+from tabmux.cli.prompt_arguments import add_prompt, settle_key, settle_prompt
 from tabmux.names import checked_request_id, checked_session_id
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
@@ -19,6 +19,7 @@ _MOST_REVISION = 2**63 - 1
 _ENVIRONMENT = """\
 environment:
   TABMUX_ADDRESS, TABMUX_AS, TABMUX_TOKEN, TABMUX_STATE_DIR   stand for what is not given
+  TABMUX_GEMINI_SAFE=1   begins conversations with gemini with the safety preamble
 
 exit codes:
 """
@@ -32,20 +33,18 @@ class Since:
     revision: int
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> argparse.Namespace:
     """Values of a command line (`sys.argv` if absent); `command` is the words of the command.
 
-    A prompt may be read from standard input. Ends the process with code 2 and a message if it cannot be understood.
+    A prompt, or one of its parts, may be read from standard input. Ends the process with code 2 and a message if it
+    cannot be understood.
     """
     parser = _parser()
     parsed = parser.parse_args(arguments)
     if parsed.command in {"ai query", "ai send"}:
-        if parsed.key is not None and parsed.session is None:
-            try:
-                checked_session_id(parsed.key)
-            except ValueError as error:
-                parser.error(f"argument --key: without --session it names the session too: {error}")
-        parsed.prompt = _prompt(parsed.prompt, parser.error)
+        settle_key(parsed, parser.error)
+    if parsed.command in {"ai query", "ai send", "ai render"}:
+        settle_prompt(parsed, environment, parser.error)
     if parsed.command == "ai watch" and parsed.turn is not None and parsed.since is not None:
         parser.error("argument --since: a turn is followed from its beginning")
     return parsed
@@ -76,20 +75,6 @@ def since(text: str) -> Since:
     if match is None or int(match[2]) > _MOST_REVISION:
         raise argparse.ArgumentTypeError(f"{text!r} is not REVISION or HISTORY:REVISION")
     return Since(match[1] or "", int(match[2]))
-
-
-def _prompt(given: str | None, refuse: Callable[[str], NoReturn]) -> str:
-    """The prompt as given, or from standard input for `-` and nothing."""
-    if given is None and sys.stdin.isatty():
-        refuse("a PROMPT is needed; - reads it from the standard input")
-    try:
-        prompt = sys.stdin.read() if given is None or given == "-" else given
-        prompt.encode()
-    except UnicodeError:
-        refuse("the prompt is not text in the encoding of this terminal")
-    if not prompt.strip():
-        refuse("the prompt is empty")
-    return prompt
 
 
 def _checked(check: Callable[[str], str]) -> Callable[[str], str]:
@@ -146,8 +131,11 @@ def _add_tab_commands(parser: argparse.ArgumentParser) -> None:
 def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # Its own --timeout is that of the answer; the one of all calls stands before the command.
-    _add_prompt(_leaf(commands.add_parser, "ai query", "send a prompt and print the answer as it grows", timeout=False))
-    _add_prompt(_leaf(commands.add_parser, "ai send", "send a prompt and print the name of its turn", timeout=False))
+    _add_sending(
+        _leaf(commands.add_parser, "ai query", "send a prompt and print the answer as it grows", timeout=False)
+    )
+    _add_sending(_leaf(commands.add_parser, "ai send", "send a prompt and print the name of its turn", timeout=False))
+    add_prompt(_leaf(commands.add_parser, "ai render", "print the text that a prompt becomes; nothing is sent"))
     recover = _leaf(commands.add_parser, "ai recover", "bring a session back to its conversation")
     recover.add_argument("session", metavar="SESSION", help="id or name")
     watch = _leaf(
@@ -161,10 +149,9 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     _add_session_commands(sessions)
 
 
-def _add_prompt(query: argparse.ArgumentParser) -> None:
+def _add_sending(query: argparse.ArgumentParser) -> None:
     """What is sent, to whom, and in which session and tab."""
-    query.add_argument("provider", metavar="PROVIDER", help="such as chatgpt, gemini or grok")
-    query.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to say; - or nothing reads standard input")
+    add_prompt(query)
     query.add_argument(
         "--session",
         type=_checked(lambda text: checked_session_id(text.removeprefix("sessions/"))),

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "tab watch": tab_commands.watch,
         "ai query": ai_commands.query,
         "ai send": ai_commands.send,
+        "ai render": ai_commands.render,
         "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
         "ai sessions list": session_commands.list_,
