@@ -49,6 +49,8 @@ _RETIRE_PERIOD: Final = timedelta(seconds=10)
 _RETIRE_DEADLINE: Final = timedelta(seconds=9)
 _SWEEP_PERIOD: Final = timedelta(seconds=60)
 _SWEEP_DEADLINE: Final = timedelta(seconds=50)
+_RELOAD_PERIOD: Final = timedelta(seconds=1)
+_RELOAD_DEADLINE: Final = timedelta(milliseconds=900)
 _YOUNG_OBJECTS: Final = 20_000
 
 
@@ -124,6 +126,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
                 Job("sweep", tabs.orphans.sweep, _SWEEP_PERIOD, _SWEEP_DEADLINE),
                 Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
                 Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
+                Job("reload-providers", web_ai.reload_providers, _RELOAD_PERIOD, _RELOAD_DEADLINE),
                 Job("expire-sessions", web_ai.sessions.expire, _RETIRE_PERIOD, _RETIRE_DEADLINE),
             )
         )

@@ -18,6 +18,7 @@ from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai.answers import Feeds
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.providers.loading import Providers
 from tabmuxd.webai.service import WebAi, lost_tab_hook
 
 from tests.domain.values import NOW
@@ -49,6 +50,7 @@ async def below(
     *,
     limits: BrowserLimits | None = None,
     providers: Mapping[str, Descriptor] | None = None,
+    descriptors: Path | None = None,
     browsers: tuple[str, ...] = ("browsers/main",),
 ) -> AsyncGenerator[Below]:
     """The parts over a store in this directory."""
@@ -67,7 +69,15 @@ async def below(
             for name in browsers
         ]
         tabs = Tabs(Hosts(hosts), log, tasks, secrets.token_bytes, clock)
-        web_ai = WebAi(providers or {}, tabs, log, tasks, random=secrets.token_bytes, clock=clock, feeds=feeds)
+        web_ai = WebAi(
+            Providers(providers or {}, descriptors),
+            tabs,
+            log,
+            tasks,
+            random=secrets.token_bytes,
+            clock=clock,
+            feeds=feeds,
+        )
         for host in hosts:
             await host.introduce()
         yield Below(log, tabs, web_ai, clock)

@@ -34,6 +34,7 @@ BAD: Final = (
         "svg|a",
         "a|b",
         "[a!=b]",
+        "[b='c' s]",
     ),
     *("a:not(", "a[b=c d]", '[x="a\nb"]', "a:nth-child(foo)", "a:nth-child()", ":nosuch", "a:hovr", ".", "..a"),
     *(':contains("x")', ':-soup-contains("x")', ':has-text("x")', ":matches(a)", ":muted", "a:text(x)", ":state()"),

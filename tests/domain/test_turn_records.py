@@ -34,6 +34,7 @@ from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records
 from tabmuxd.webai.answers import Feeds
+from tabmuxd.webai.providers.loading import Providers
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import WebAi, _insert_turn
 
@@ -501,7 +502,7 @@ async def test_out_of_time_at_start(log: Log, state: TurnState, reason: str, tou
     late = log.live.turns[_TURN].expire_time
     async with Tasks() as tasks, asyncio.timeout(10):
         # Whoever asks for a tab fails: there are none.
-        tabs, provider = cast("Tabs", None), {"playground-textarea": playground()}
+        tabs, provider = cast("Tabs", None), Providers({"playground-textarea": playground()})
         web_ai = WebAi(provider, tabs, log, tasks, random=bytes, clock=lambda: late, feeds=Feeds(), max_turn_count=0)
         web_ai.resume()
         turn = await web_ai.wait_turn(_TURN, max_wait=timedelta(seconds=10), after_revision=0)
@@ -525,7 +526,7 @@ async def test_not_let_in(log: Log, *, parked: bool) -> None:
     name, again = f"{_TURN[:-1]}8", replace(_ORDER, request_id="again")
     await log.change(lambda changes: _insert_turn(changes, OWNER, again, name, timedelta(seconds=0.3), terms=TERMS))
     async with Tasks() as tasks, asyncio.timeout(10):
-        tabs, provider = cast("Tabs", OnlyLines()), {"playground-textarea": playground()}
+        tabs, provider = cast("Tabs", OnlyLines()), Providers({"playground-textarea": playground()})
         web_ai = WebAi(provider, tabs, log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds(), max_turn_count=0)
         web_ai.resume()
         turn = await web_ai.wait_turn(name, max_wait=timedelta(seconds=10), after_revision=0)
@@ -567,7 +568,7 @@ async def test_late_time_out(log: Log) -> None:
 async def test_unknown_provider(log: Log) -> None:
     """A turn whose provider the server does not know any more ends with PROVIDER_NOT_FOUND at the next start."""
     async with Tasks() as tasks, asyncio.timeout(10):
-        web_ai = WebAi({}, cast("Tabs", None), log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds())
+        web_ai = WebAi(Providers({}), cast("Tabs", None), log, tasks, random=bytes, clock=lambda: NOW, feeds=Feeds())
         web_ai.resume()
         while (turn := await web_ai.get_turn(_TURN)).error is None:
             await log.moved(log.progress.revision)

@@ -42,6 +42,7 @@ from tabmuxd.resources.orders import (
 )
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
+from tabmuxd.resources.provider import Provider, ProviderCapability
 from tabmuxd.resources.session import Return, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.session import Warning as TurnWarning
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
@@ -72,6 +73,19 @@ BROWSER = Browser("browsers/main", BrowserState.ACTIVE, Ownership.LAUNCHED, gene
 COUNTS = TabCounts(managed_count=1)
 
 Call = tuple[object, ...]
+
+
+PROVIDER = Provider(
+    id="chat",
+    display_name="Chat",
+    hosts=("chat.example",),
+    start_uri="https://chat.example/",
+    capabilities=(ProviderCapability.CONTINUATION, ProviderCapability.CANCELLATION),
+    default_answer_timeout=timedelta(minutes=5),
+    max_prompt_character_count=1000,
+    descriptor_version="7",
+    warnings=(TurnWarning("descriptor-broken", "m"),),
+)
 
 
 @dataclass
@@ -249,12 +263,16 @@ class FakeWebAi:
 
     below: Below
     parts: list[Part] = field(default_factory=lambda: [Part(0, "4", 1, TURN), Part(1, "2", 2, TURN, "ab")])
+    providers: list[Provider] = field(default_factory=lambda: [PROVIDER])
     sessions: FakeSessions = field(init=False)
     imports: FakeImports = field(init=False)
 
     def __post_init__(self) -> None:
         self.sessions = FakeSessions(self.below)
         self.imports = FakeImports(self.below)
+
+    def list_providers(self) -> Sequence[Provider]:
+        return self.providers
 
     def render_prompt(self, provider: str, prompt: Prompt) -> RenderedPrompt:
         self.below.calls.append(("render_prompt", provider, prompt))

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tabmux.v1 import tab_pb2
 from tabmux.v1 import tab_service_pb2 as pb
+from tabmux.v1 import web_ai_service_pb2 as ai_pb
 from tabmuxd.resources.browser import TabCounts
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import Progress
@@ -21,7 +22,7 @@ from tabmuxd.rpc.listing import tabs_page
 from tabmuxd.rpc.pages import Page, PagePlace, page_of
 from tabmuxd.wire import foreign_tab_message, progress_message, tab_message
 
-from tests.rpc.fakes import BROWSER, HISTORY, TAB, Below, FakeTabs, Served, status_from
+from tests.rpc.fakes import BROWSER, HISTORY, PROVIDER, TAB, Below, FakeTabs, Served, status_from
 
 NOW = Progress(HISTORY, 9)
 LATER = Progress(HISTORY, 12)
@@ -262,6 +263,15 @@ async def test_browsers(served: Served) -> None:
     last = await served.tab_service.ListBrowsers(pb.ListBrowsersRequest(page_token=first.next_page_token))
     names = [[browser.name for browser in response.browsers] for response in (first, last)]
     assert (names, last.next_page_token) == ([["browsers/a", "browsers/b"], ["browsers/c"]], "")
+
+
+async def test_providers(served: Served) -> None:
+    """Providers are listed by id, page by page."""
+    served.web_ai.providers = [replace(PROVIDER, id=name) for name in ("a", "b", "c")]
+    first = await served.web_ai_service.ListProviders(ai_pb.ListProvidersRequest(page_size=2))
+    last = await served.web_ai_service.ListProviders(ai_pb.ListProvidersRequest(page_token=first.next_page_token))
+    names = [[provider.id for provider in response.providers] for response in (first, last)]
+    assert (names, last.next_page_token) == ([["a", "b"], ["c"]], "")
 
 
 async def test_bad_token_over_the_wire(served: Served) -> None:

@@ -43,7 +43,20 @@ from tabmuxd.resources.prompt import Preamble, PromptParts
 from tabmuxd.resources.prompt import Prompt as PromptValue
 from tabmuxd.resources.session import SessionState, TabDisposition
 
-from tests.rpc.fakes import BROWSER, COUNTS, HISTORY, LEASE, NAVIGATION, SESSION, TAB, TURN, Call, Served, status_from
+from tests.rpc.fakes import (
+    BROWSER,
+    COUNTS,
+    HISTORY,
+    LEASE,
+    NAVIGATION,
+    PROVIDER,
+    SESSION,
+    TAB,
+    TURN,
+    Call,
+    Served,
+    status_from,
+)
 
 SERVICES = (
     tab_pb.DESCRIPTOR.services_by_name["TabService"],
@@ -79,6 +92,11 @@ CASES: dict[str, Case] = {
         tab_pb.ListBrowsersRequest(),
         [],
         [tab_pb.ListBrowsersResponse(browsers=[wire.browser_message(BROWSER, COUNTS)], progress=PROGRESS)],
+    ),
+    "ListProviders": (
+        ai_pb.ListProvidersRequest(),
+        [],
+        [ai_pb.ListProvidersResponse(providers=[wire.provider_message(PROVIDER)])],
     ),
     "CreateTab": (
         tab_pb.CreateTabRequest(uri="https://example.com/"),

@@ -12,12 +12,13 @@ from tabmux.v1 import (
     browser_pb2,
     error_reason_pb2,
     event_pb2,
+    provider_pb2,
     session_pb2,
     tab_pb2,
     tab_service_pb2,
     web_ai_service_pb2,
 )
-from tabmuxd.resources import browser, event, imports, session, tab
+from tabmuxd.resources import browser, event, imports, provider, session, tab
 from tabmuxd.resources.errors import Reason, code_of
 
 PROTO = Path(__file__).parents[2] / "proto/tabmux/v1"
@@ -32,6 +33,7 @@ ENUMS: list[tuple[type[IntEnum], EnumDescriptor]] = [
     (session.Return, web_ai_service_pb2.RecoverSessionResponse.Strategy.DESCRIPTOR),
     (session.TurnState, session_pb2.Turn.State.DESCRIPTOR),
     (session.TabDisposition, web_ai_service_pb2.RetireSessionRequest.TabDisposition.DESCRIPTOR),
+    (provider.ProviderCapability, provider_pb2.ProviderCapability.DESCRIPTOR),
     (imports.ImportSource, web_ai_service_pb2.ImportInfo.Source.DESCRIPTOR),
     (imports.SkipCause, web_ai_service_pb2.SkippedRecord.Cause.DESCRIPTOR),
     (tab.TabState, tab_pb2.Tab.State.DESCRIPTOR),
@@ -62,7 +64,7 @@ def test_enum(ours: type[IntEnum], theirs: EnumDescriptor) -> None:
 
 def test_every_enum_is_compared() -> None:
     """No enum of the resources is left out of the comparison above, but one that is not shown."""
-    modules = (browser, event, imports, session, tab)
+    modules = (browser, event, imports, provider, session, tab)
     defined = {
         value
         for module in modules

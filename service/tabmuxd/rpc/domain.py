@@ -33,6 +33,7 @@ from tabmuxd.resources.orders import (
 )
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
+from tabmuxd.resources.provider import Provider
 from tabmuxd.resources.session import Session, TabDisposition, Turn
 from tabmuxd.resources.tab import Navigation, Tab
 
@@ -198,6 +199,10 @@ class WebAi(Protocol):
 
     def render_prompt(self, provider: str, prompt: Prompt) -> RenderedPrompt:
         """A prompt as the first of a conversation would be sent."""
+        ...
+
+    def list_providers(self) -> Sequence[Provider]:
+        """The providers there are, by id."""
         ...
 
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:

@@ -10,6 +10,7 @@ from tabmux.v1 import web_ai_service_pb2 as ai_pb
 
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.orders import SessionFilter, TabFilter
+from tabmuxd.resources.provider import Provider
 from tabmuxd.resources.tab import TabOrigin
 from tabmuxd.rpc.domain import Leases, Sessions, Tabs
 from tabmuxd.rpc.pages import MAX_REVISION, Page, fitting, not_ours
@@ -18,6 +19,7 @@ from tabmuxd.wire import (
     foreign_tab_message,
     lease_message,
     progress_message,
+    provider_message,
     session_message,
     tab_message,
     turn_message,
@@ -54,6 +56,16 @@ def browsers_page(browsers: Sequence[tuple[Browser, TabCounts]], page: Page) -> 
         browsers=taken,
         next_page_token=page.token_behind(taken[-1].name) if len(taken) < len(rest) else "",
         progress=progress_message(page.place.progress),
+    )
+
+
+def providers_page(providers: Sequence[Provider], page: Page) -> ai_pb.ListProvidersResponse:
+    """Providers, by id."""
+    behind = page.place.key[0] if page.place.key else ""
+    rest = [provider for provider in providers if provider.id > behind]
+    taken = fitting((provider_message(provider) for provider in rest), page.size)
+    return ai_pb.ListProvidersResponse(
+        providers=taken, next_page_token=page.token_behind(taken[-1].id) if len(taken) < len(rest) else ""
     )
 
 

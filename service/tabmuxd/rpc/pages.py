@@ -32,6 +32,7 @@ PagedRequest: TypeAlias = (
     pb.ListBrowsersRequest
     | pb.ListLeasesRequest
     | pb.ListTabsRequest
+    | ai_pb.ListProvidersRequest
     | ai_pb.ListSessionsRequest
     | ai_pb.ListTurnsRequest
 )

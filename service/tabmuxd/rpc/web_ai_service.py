@@ -11,7 +11,7 @@ from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
-from tabmuxd.rpc.listing import sessions_page, turns_page
+from tabmuxd.rpc.listing import providers_page, sessions_page, turns_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.prompt_requests import rendered_prompt
 from tabmuxd.rpc.session_requests import import_chunks, import_order, retired_session, session_filter, session_update
@@ -42,6 +42,10 @@ class WebAiService:
             sha256=rendered.sha256,
             warnings=[warning_message(warning) for warning in rendered.warnings],
         )
+
+    async def ListProviders(self, request: pb.ListProvidersRequest, caller: Principal) -> pb.ListProvidersResponse:
+        """List the providers that the server has descriptors for, by id."""
+        return providers_page(self._web_ai.list_providers(), page_of(request, self._events.progress))
 
     async def CreateSession(self, request: pb.CreateSessionRequest, caller: Principal) -> pb.CreateSessionResponse:
         """Start a session, or find the caller's own of that id."""

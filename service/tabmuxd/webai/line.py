@@ -50,6 +50,11 @@ class ProviderLine:
         at_work = sum(place.standing is Standing.AT_WORK for place in self._places)
         return f"<ProviderLine {self._provider} at_work={at_work} of {self._limit} open={len(self._places)}>"
 
+    def follow(self, descriptor: Descriptor, max_turn_count: int) -> None:
+        """Have the limits of another descriptor of the provider."""
+        self._limit, self._cool_down = _limit_of(descriptor, max_turn_count), descriptor.cool_down
+        self.settle()
+
     def join(self, *, at_work: bool) -> LinePlace:
         """A place at the end of the line, to be left in the end.
 
@@ -102,8 +107,11 @@ class ProviderLine:
 
 def line_of(descriptor: Descriptor, max_turn_count: int) -> ProviderLine:
     """The line of a provider; `max_turn_count` is for one whose descriptor does not say."""
-    limit = max_turn_count if descriptor.max_turn_count is None else descriptor.max_turn_count
-    return ProviderLine(descriptor.id, limit, descriptor.cool_down)
+    return ProviderLine(descriptor.id, _limit_of(descriptor, max_turn_count), descriptor.cool_down)
+
+
+def _limit_of(descriptor: Descriptor, max_turn_count: int) -> int:
+    return max_turn_count if descriptor.max_turn_count is None else descriptor.max_turn_count
 
 
 class LinePlace:

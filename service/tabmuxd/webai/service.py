@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,6 +17,7 @@ from tabmuxd.resources.names import RandomBytes, new_id, session_of, turn_name
 from tabmuxd.resources.orders import PromptOrder, RecoveredSession, SessionOrder
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
+from tabmuxd.resources.provider import Provider
 from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
@@ -26,10 +27,12 @@ from tabmuxd.webai import records, rendering, whereabouts
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.importing.service import Importing
-from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, line_of
+from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine, line_of
 from tabmuxd.webai.owning import active, may_act_in, owned
 from tabmuxd.webai.preambles import SAFETY_PREAMBLE
+from tabmuxd.webai.providers.describing import described
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.providers.loading import Providers
 from tabmuxd.webai.rendering import Terms
 from tabmuxd.webai.returning import Returning
 from tabmuxd.webai.runner import TurnRunner
@@ -52,7 +55,7 @@ class WebAi:
 
     def __init__(
         self,
-        providers: Mapping[str, Descriptor],
+        providers: Providers,
         tabs: Tabs,
         log: Log,
         tasks: Tasks,
@@ -63,7 +66,7 @@ class WebAi:
         max_turn_count: int = MAX_TURN_COUNT,
         safety_preamble: str = SAFETY_PREAMBLE,
     ) -> None:
-        """`providers` by id; `max_turn_count`: turns at work at once of each whose descriptor does not say.
+        """`max_turn_count`: turns at work at once of each whose descriptor does not say.
 
         `safety_preamble` is that of every provider which has one.
         """
@@ -77,7 +80,8 @@ class WebAi:
         self._around = Surroundings(tabs, log, random, clock)
         self._starting = Starting(tabs, log, random)
         self._returning = Returning(tabs, log, tasks)
-        self._lines = {one.id: line_of(one, max_turn_count) for one in providers.values()}
+        self._max_turn_count = max_turn_count
+        self._lines: dict[str, ProviderLine] = {}
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
         self.imports = Importing(providers, tabs, log, random=random, clock=clock)
@@ -92,6 +96,16 @@ class WebAi:
         for turn in self._log.live.turns.values():
             self._start(turn)
 
+    def list_providers(self) -> Sequence[Provider]:
+        """The providers that the server has descriptors for, by id."""
+        return [described(one, self.providers.fault(one.id)) for _, one in sorted(self.providers.items())]
+
+    async def reload_providers(self) -> None:
+        """Take up what has changed in the operator's descriptors; an open turn keeps the one that it began with."""
+        for provider in self.providers.reload():
+            if (line := self._lines.get(provider)) is not None and (descriptor := self.providers.get(provider)):
+                line.follow(descriptor, self._max_turn_count)
+
     async def create_session(self, caller: Principal, order: SessionOrder) -> tuple[Session, bool]:
         """Start a session, or get the caller's own of that id; tells whether this call made it."""
         return await self._starting.start(caller, order, self._provider(order.provider))
@@ -101,19 +115,19 @@ class WebAi:
         session = await self.sessions.get(name)
         if refused := may_act_in(caller, session):
             raise refused
-        return await self._returning.recover(session, self._provider(session.provider))
+        return await self._returning.recover(session, await self._descriptor_for(session))
 
     async def send_prompt(self, caller: Principal, order: PromptOrder) -> Turn:
         """Record a turn and return at once; the same `request_id` always gives the same turn."""
         session = await self.sessions.get(order.session)
-        descriptor = self._provider(session.provider)
+        descriptor = await self._descriptor_for(session)
         terms = self._terms(descriptor)
         timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
         name = turn_name(order.session, new_id(self._random))
         lease = self._tabs.leases.new_name()
 
         def decide(changes: Changes) -> Turn:
-            turn = _insert_turn(changes, caller, order, name, timeout, terms=terms)
+            turn = _insert_turn(changes, caller, order, name, timeout, terms=terms, version=descriptor.version)
             if free and turn.name == name:
                 records.take_tab(changes, name, lease)
             return turn
@@ -223,14 +237,14 @@ class WebAi:
         """Run an open turn; None where its provider is not known any more: then the turn is ended, for nobody can."""
         session = self._log.live.sessions.get(session_of(turn.name))
         provider = session.provider if session else ""
-        descriptor = self.providers.get(provider)
+        descriptor = self.providers.of_version(provider, session.descriptor_version if session else "")
         if descriptor is None:
             ending = records.Ending(TurnState.FAILED, refused=_unknown_provider(provider))
             self._tasks.spawn(
                 self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
             )
             return None
-        place = self._lines[provider].join(at_work=turn.step is not TurnState.PENDING)
+        place = self._line(descriptor).join(at_work=turn.step is not TurnState.PENDING)
         runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name), place)
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
         self._running[turn.name] = (runner, task)
@@ -256,6 +270,28 @@ class WebAi:
         safety = self._safety_preamble if "safety" in descriptor.preambles else None
         return Terms(descriptor.id, descriptor.max_prompt_character_count, safety)
 
+    def _line(self, descriptor: Descriptor) -> ProviderLine:
+        """The line of a provider, with the limits of the descriptor in use."""
+        line = self._lines.get(descriptor.id)
+        if line is None:
+            present = self.providers.get(descriptor.id, descriptor)
+            line = self._lines[descriptor.id] = line_of(present, self._max_turn_count)
+        return line
+
+    async def _descriptor_for(self, session: Session) -> Descriptor:
+        """The descriptor for what comes next in a session: of the version that it began with, as long as that works.
+
+        After a turn that did not succeed it is the one in use: who has repaired the file wants the session to go on.
+        """
+        kept = self.providers.of_version(session.provider, session.descriptor_version)
+        present = self.providers.get(session.provider)
+        if kept is None:
+            raise _unknown_provider(session.provider)
+        if present is None or kept is present or not session.last_turn:
+            return kept
+        last = await self.get_turn(session.last_turn)
+        return kept if last.state is TurnState.SUCCEEDED or not last.ended else present
+
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
         if descriptor is None:
@@ -279,8 +315,16 @@ def lost_tab_hook(feeds: Feeds) -> ServedHook:
 
 
 def _insert_turn(
-    changes: Changes, caller: Principal, order: PromptOrder, name: str, timeout: timedelta, *, terms: Terms
+    changes: Changes,
+    caller: Principal,
+    order: PromptOrder,
+    name: str,
+    timeout: timedelta,
+    *,
+    terms: Terms,
+    version: str = "",
 ) -> Turn:
+    """Record a turn; `version` is that of the descriptor that it goes by, empty for the session's."""
     session = owned(changes, caller, order.session)
     known = changes.turn_by_request(session.name, order.request_id)
     if known is not None:
@@ -314,7 +358,14 @@ def _insert_turn(
         ChangeCause.CLIENT,
     )
     changes.record(
-        replace(session, open_turn=name, last_turn=name, expire_time=None, last_active_time=changes.now),
+        replace(
+            session,
+            open_turn=name,
+            last_turn=name,
+            expire_time=None,
+            last_active_time=changes.now,
+            descriptor_version=version or session.descriptor_version,
+        ),
         ChangeCause.CLIENT,
     )
     return turn

@@ -9,6 +9,7 @@ from tabmux.v1 import (
     error_reason_pb2,
     event_pb2,
     lease_pb2,
+    provider_pb2,
     session_pb2,
     tab_pb2,
     tab_service_pb2,
@@ -20,6 +21,7 @@ from tabmuxd.resources.errors import Failure, cut
 from tabmuxd.resources.event import Event, Progress
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import ClosedTab
+from tabmuxd.resources.provider import Provider
 from tabmuxd.resources.session import Artifact, CompletionEvidence, Session, Turn, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Dialog, Navigation, Tab, TabHealth, TabOrigin
 from tabmuxd.wire.redaction import REDACTED, redact_uri, shown_failure
@@ -42,6 +44,21 @@ def browser_message(browser: Browser, counts: TabCounts | None) -> browser_pb2.B
         tab_counts=None if counts is None else _counts_message(counts),
         revision=browser.revision,
         update_time=timestamp(browser.update_time),
+    )
+
+
+def provider_message(provider: Provider) -> provider_pb2.Provider:
+    """A provider as its descriptor tells."""
+    return provider_pb2.Provider(
+        id=provider.id,
+        display_name=provider.display_name,
+        hosts=provider.hosts,
+        start_uri=provider.start_uri,
+        capabilities=[provider_pb2.ProviderCapability.ValueType(each) for each in provider.capabilities],
+        default_answer_timeout=duration(provider.default_answer_timeout),
+        max_prompt_character_count=provider.max_prompt_character_count,
+        descriptor_version=provider.descriptor_version,
+        warnings=[warning_message(warning) for warning in provider.warnings],
     )
 
 

@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from tabmux.v1 import warning_pb2 as tabmux_dot_v1_dot_warning__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tabmux/v1/provider.proto\x12\ttabmux.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tabmux/v1/warning.proto\"\x8e\x02\n\x08Provider\x12\n\n\x02id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\r\n\x05hosts\x18\x03 \x03(\t\x12\x11\n\tstart_uri\x18\x04 \x01(\t\x12\x33\n\x0c\x63\x61pabilities\x18\x05 \x03(\x0e\x32\x1d.tabmux.v1.ProviderCapability\x12\x0e\n\x06models\x18\x06 \x03(\t\x12\x39\n\x16\x64\x65\x66\x61ult_answer_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\"\n\x1amax_prompt_character_count\x18\x08 \x01(\x05\x12\x1a\n\x12\x64\x65scriptor_version\x18\t \x01(\t\"\xa3\x07\n\x0eProviderStatus\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\x0b\n\x03tab\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x31\n\x07sign_in\x18\x05 \x01(\x0e\x32 .tabmux.v1.ProviderStatus.SignIn\x12\x34\n\x08\x63omposer\x18\x06 \x01(\x0e\x32\".tabmux.v1.ProviderStatus.Composer\x12<\n\x0cinterstitial\x18\x07 \x01(\x0e\x32&.tabmux.v1.ProviderStatus.Interstitial\x12\'\n\x05limit\x18\x08 \x01(\x0b\x32\x18.tabmux.v1.ProviderLimit\x12\x13\n\x0bshown_model\x18\t \x01(\t\x12\x18\n\x10\x63onversation_uri\x18\n \x01(\t\x12$\n\x08warnings\x18\x0b \x03(\x0b\x32\x12.tabmux.v1.Warning\x12\x1a\n\x12\x64\x65scriptor_version\x18\x0c \x01(\t\x12.\n\ncheck_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"e\n\x06SignIn\x12\x17\n\x13SIGN_IN_UNSPECIFIED\x10\x00\x12\x15\n\x11SIGN_IN_SIGNED_IN\x10\x01\x12\x14\n\x10SIGN_IN_REQUIRED\x10\x02\x12\x15\n\x11SIGN_IN_ANONYMOUS\x10\x03\"\x8e\x01\n\x08\x43omposer\x12\x18\n\x14\x43OMPOSER_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43OMPOSER_USABLE\x10\x01\x12\x11\n\rCOMPOSER_BUSY\x10\x02\x12\x15\n\x11\x43OMPOSER_OCCUPIED\x10\x03\x12\x14\n\x10\x43OMPOSER_BLOCKED\x10\x04\x12\x13\n\x0f\x43OMPOSER_ABSENT\x10\x05\"\xe5\x01\n\x0cInterstitial\x12\x1c\n\x18INTERSTITIAL_UNSPECIFIED\x10\x00\x12\x15\n\x11INTERSTITIAL_NONE\x10\x01\x12\x18\n\x14INTERSTITIAL_LOADING\x10\x02\x12\x18\n\x14INTERSTITIAL_SIGN_IN\x10\x03\x12\x1a\n\x16INTERSTITIAL_CHALLENGE\x10\x04\x12\x18\n\x14INTERSTITIAL_CONSENT\x10\x05\x12\x1c\n\x18INTERSTITIAL_EMPTY_SHELL\x10\x06\x12\x18\n\x14INTERSTITIAL_OVERLAY\x10\x07\"Q\n\rProviderLimit\x12\x10\n\x08\x65vidence\x18\x01 \x01(\t\x12.\n\nreset_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xc5\x02\n\x12ProviderCapability\x12#\n\x1fPROVIDER_CAPABILITY_UNSPECIFIED\x10\x00\x12$\n PROVIDER_CAPABILITY_CONTINUATION\x10\x01\x12#\n\x1fPROVIDER_CAPABILITY_ATTACHMENTS\x10\x02\x12!\n\x1dPROVIDER_CAPABILITY_ARTIFACTS\x10\x03\x12$\n PROVIDER_CAPABILITY_MODEL_CHOICE\x10\x04\x12$\n PROVIDER_CAPABILITY_CANCELLATION\x10\x05\x12\'\n#PROVIDER_CAPABILITY_PARTIAL_ANSWERS\x10\x06\x12\'\n#PROVIDER_CAPABILITY_SAFETY_PREAMBLE\x10\x07\x42\x31Z/example.com/tabmux/clients/go/tabmuxpb;tabmuxpbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tabmux/v1/provider.proto\x12\ttabmux.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tabmux/v1/warning.proto\"\xb4\x02\n\x08Provider\x12\n\n\x02id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\r\n\x05hosts\x18\x03 \x03(\t\x12\x11\n\tstart_uri\x18\x04 \x01(\t\x12\x33\n\x0c\x63\x61pabilities\x18\x05 \x03(\x0e\x32\x1d.tabmux.v1.ProviderCapability\x12\x0e\n\x06models\x18\x06 \x03(\t\x12\x39\n\x16\x64\x65\x66\x61ult_answer_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\"\n\x1amax_prompt_character_count\x18\x08 \x01(\x05\x12\x1a\n\x12\x64\x65scriptor_version\x18\t \x01(\t\x12$\n\x08warnings\x18\n \x03(\x0b\x32\x12.tabmux.v1.Warning\"\xa3\x07\n\x0eProviderStatus\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\x0b\n\x03tab\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x31\n\x07sign_in\x18\x05 \x01(\x0e\x32 .tabmux.v1.ProviderStatus.SignIn\x12\x34\n\x08\x63omposer\x18\x06 \x01(\x0e\x32\".tabmux.v1.ProviderStatus.Composer\x12<\n\x0cinterstitial\x18\x07 \x01(\x0e\x32&.tabmux.v1.ProviderStatus.Interstitial\x12\'\n\x05limit\x18\x08 \x01(\x0b\x32\x18.tabmux.v1.ProviderLimit\x12\x13\n\x0bshown_model\x18\t \x01(\t\x12\x18\n\x10\x63onversation_uri\x18\n \x01(\t\x12$\n\x08warnings\x18\x0b \x03(\x0b\x32\x12.tabmux.v1.Warning\x12\x1a\n\x12\x64\x65scriptor_version\x18\x0c \x01(\t\x12.\n\ncheck_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"e\n\x06SignIn\x12\x17\n\x13SIGN_IN_UNSPECIFIED\x10\x00\x12\x15\n\x11SIGN_IN_SIGNED_IN\x10\x01\x12\x14\n\x10SIGN_IN_REQUIRED\x10\x02\x12\x15\n\x11SIGN_IN_ANONYMOUS\x10\x03\"\x8e\x01\n\x08\x43omposer\x12\x18\n\x14\x43OMPOSER_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43OMPOSER_USABLE\x10\x01\x12\x11\n\rCOMPOSER_BUSY\x10\x02\x12\x15\n\x11\x43OMPOSER_OCCUPIED\x10\x03\x12\x14\n\x10\x43OMPOSER_BLOCKED\x10\x04\x12\x13\n\x0f\x43OMPOSER_ABSENT\x10\x05\"\xe5\x01\n\x0cInterstitial\x12\x1c\n\x18INTERSTITIAL_UNSPECIFIED\x10\x00\x12\x15\n\x11INTERSTITIAL_NONE\x10\x01\x12\x18\n\x14INTERSTITIAL_LOADING\x10\x02\x12\x18\n\x14INTERSTITIAL_SIGN_IN\x10\x03\x12\x1a\n\x16INTERSTITIAL_CHALLENGE\x10\x04\x12\x18\n\x14INTERSTITIAL_CONSENT\x10\x05\x12\x1c\n\x18INTERSTITIAL_EMPTY_SHELL\x10\x06\x12\x18\n\x14INTERSTITIAL_OVERLAY\x10\x07\"Q\n\rProviderLimit\x12\x10\n\x08\x65vidence\x18\x01 \x01(\t\x12.\n\nreset_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xc5\x02\n\x12ProviderCapability\x12#\n\x1fPROVIDER_CAPABILITY_UNSPECIFIED\x10\x00\x12$\n PROVIDER_CAPABILITY_CONTINUATION\x10\x01\x12#\n\x1fPROVIDER_CAPABILITY_ATTACHMENTS\x10\x02\x12!\n\x1dPROVIDER_CAPABILITY_ARTIFACTS\x10\x03\x12$\n PROVIDER_CAPABILITY_MODEL_CHOICE\x10\x04\x12$\n PROVIDER_CAPABILITY_CANCELLATION\x10\x05\x12\'\n#PROVIDER_CAPABILITY_PARTIAL_ANSWERS\x10\x06\x12\'\n#PROVIDER_CAPABILITY_SAFETY_PREAMBLE\x10\x07\x42\x31Z/example.com/tabmux/clients/go/tabmuxpb;tabmuxpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +35,18 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tabmux.v1.provider_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z/example.com/tabmux/clients/go/tabmuxpb;tabmuxpb'
-  _globals['_PROVIDERCAPABILITY']._serialized_start=1420
-  _globals['_PROVIDERCAPABILITY']._serialized_end=1745
+  _globals['_PROVIDERCAPABILITY']._serialized_start=1458
+  _globals['_PROVIDERCAPABILITY']._serialized_end=1783
   _globals['_PROVIDER']._serialized_start=130
-  _globals['_PROVIDER']._serialized_end=400
-  _globals['_PROVIDERSTATUS']._serialized_start=403
-  _globals['_PROVIDERSTATUS']._serialized_end=1334
-  _globals['_PROVIDERSTATUS_SIGNIN']._serialized_start=856
-  _globals['_PROVIDERSTATUS_SIGNIN']._serialized_end=957
-  _globals['_PROVIDERSTATUS_COMPOSER']._serialized_start=960
-  _globals['_PROVIDERSTATUS_COMPOSER']._serialized_end=1102
-  _globals['_PROVIDERSTATUS_INTERSTITIAL']._serialized_start=1105
-  _globals['_PROVIDERSTATUS_INTERSTITIAL']._serialized_end=1334
-  _globals['_PROVIDERLIMIT']._serialized_start=1336
-  _globals['_PROVIDERLIMIT']._serialized_end=1417
+  _globals['_PROVIDER']._serialized_end=438
+  _globals['_PROVIDERSTATUS']._serialized_start=441
+  _globals['_PROVIDERSTATUS']._serialized_end=1372
+  _globals['_PROVIDERSTATUS_SIGNIN']._serialized_start=894
+  _globals['_PROVIDERSTATUS_SIGNIN']._serialized_end=995
+  _globals['_PROVIDERSTATUS_COMPOSER']._serialized_start=998
+  _globals['_PROVIDERSTATUS_COMPOSER']._serialized_end=1140
+  _globals['_PROVIDERSTATUS_INTERSTITIAL']._serialized_start=1143
+  _globals['_PROVIDERSTATUS_INTERSTITIAL']._serialized_end=1372
+  _globals['_PROVIDERLIMIT']._serialized_start=1374
+  _globals['_PROVIDERLIMIT']._serialized_end=1455
 # @@protoc_insertion_point(module_scope)

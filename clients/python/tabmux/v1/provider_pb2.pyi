@@ -81,6 +81,7 @@ class Provider(_message.Message):
     DEFAULT_ANSWER_TIMEOUT_FIELD_NUMBER: _builtins.int
     MAX_PROMPT_CHARACTER_COUNT_FIELD_NUMBER: _builtins.int
     DESCRIPTOR_VERSION_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id in kebab-case, such as `chatgpt`, `gemini`, `grok`. A string, because the set grows by configuration."""
     display_name: _builtins.str
@@ -107,6 +108,10 @@ class Provider(_message.Message):
     def default_answer_timeout(self) -> _duration_pb2.Duration:
         """Time a turn gets when it asks for none."""
 
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedCompositeFieldContainer[_warning_pb2.Warning]:
+        """What is to be known of it: `descriptor-broken`, where its file was changed since and cannot be used as it is now."""
+
     def __init__(
         self,
         *,
@@ -119,10 +124,11 @@ class Provider(_message.Message):
         default_answer_timeout: _duration_pb2.Duration | None = ...,
         max_prompt_character_count: _builtins.int = ...,
         descriptor_version: _builtins.str = ...,
+        warnings: _abc.Iterable[_warning_pb2.Warning] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["default_answer_timeout", b"default_answer_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "default_answer_timeout", b"default_answer_timeout", "descriptor_version", b"descriptor_version", "display_name", b"display_name", "hosts", b"hosts", "id", b"id", "max_prompt_character_count", b"max_prompt_character_count", "models", b"models", "start_uri", b"start_uri"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "default_answer_timeout", b"default_answer_timeout", "descriptor_version", b"descriptor_version", "display_name", b"display_name", "hosts", b"hosts", "id", b"id", "max_prompt_character_count", b"max_prompt_character_count", "models", b"models", "start_uri", b"start_uri", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

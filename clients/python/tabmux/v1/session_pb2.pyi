@@ -131,7 +131,9 @@ class Session(_message.Message):
     provider: _builtins.str
     """Output only. Provider id."""
     descriptor_version: _builtins.str
-    """Output only. Version of the provider's descriptor that the session began with, and keeps."""
+    """Output only. Version of the provider's descriptor that the session goes by: the one that it began with, until a turn
+    did not succeed or the server has that version no more; then, from the next prompt on, the one in use.
+    """
     owner: _builtins.str
     """Output only. Principal that started it, as in `Tab.owner`."""
     tab: _builtins.str

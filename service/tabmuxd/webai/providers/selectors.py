@@ -30,9 +30,14 @@ _PARTS: Final = re.compile(
     |(?P<element>::[-\w]+)
     |:(?P<name>-?[a-zA-Z][-\w]*)(?P<open>\(?)
     |(?P<unequal>!=)
+    |(?P<sensitive>(?<=["'])\s*[sS]\s*\])
     |(?P<prefix>[-\w]+)\|(?![=|])""",
     re.VERBOSE | re.DOTALL,
 )
+_FAULTS: Final = {
+    "unequal": "has '!=', which CSS does not have; write :not([name=value])",
+    "sensitive": "has the flag 's', which Chrome does not know; leave it out",
+}
 _OLD_ELEMENTS: Final = frozenset({"before", "after", "first-line", "first-letter"})
 _STATE: Final = re.compile(r":state\(\s*[-\w]+\s*\)", re.IGNORECASE)
 
@@ -56,10 +61,11 @@ def selector_fault(selector: str) -> str:
 
 def _fault_of(found: re.Match[str]) -> str:
     """What is wrong with one part of a selector that looks as if it were right."""
-    if found["unequal"]:
-        return "has '!=', which CSS does not have; write :not([name=value])"
     if found["prefix"]:
         return f"has the prefix {found['prefix']!r}; a page's selectors have none"
+    for kind, fault in _FAULTS.items():
+        if found[kind]:
+            return fault
     name = (found["name"] or "").lower()
     if found["element"] or name in _OLD_ELEMENTS:
         return f"has {found[0]!r}, which selects no element"
