@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ from tabmuxd.settings import Settings, SettingsError
 from tabmuxd.state_directory import StateDirectoryError, StateDirectoryInUse
 from tabmuxd.store import StoreError
 from tabmuxd.webai.providers.descriptor import DescriptorError
+from tabmuxd.webai.providers.linting import lint
 
 _FAILED: Final = 1
 _USAGE: Final = 2
@@ -30,7 +32,7 @@ _NO_BROWSER: Final = 4
 _DAMAGED: Final = 5
 
 _EXIT_CODES: Final = """exit codes:
-  0  stopped in order
+  0  stopped in order; lint: all files are good
   1  something else failed; the message says what
   2  a setting is wrong
   3  another server uses the state directory, or the profile directory of a browser
@@ -57,6 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     serving = commands.add_parser("serve", help="serve on a Unix socket until SIGTERM")
     _add_settings(serving)
     serving.set_defaults(run=_serve)
+
+    linting = commands.add_parser("lint", help="say what is wrong with descriptors of chat pages; serves nothing")
+    linting.add_argument("files", nargs="+", metavar="FILE")
+    linting.add_argument("--json", action="store_true", help="one JSON object a file")
+    linting.set_defaults(run=_lint)
 
     playing = commands.add_parser("playground", help="serve local chat pages for demos and tests")
     playing.add_argument("--port", type=int, default=0, help="port on the loopback address; 0 takes a free one")
@@ -114,6 +121,14 @@ async def _until_stopped(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped)
     await serve(settings, stop)
+
+
+def _lint(parsed: argparse.Namespace) -> int:
+    found = lint(parsed.files)
+    for one in found:
+        lines = [json.dumps(one.entry())] if parsed.json else one.lines()
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+    return _FAILED if any(one.problems for one in found) else 0
 
 
 def _playground(parsed: argparse.Namespace) -> int:

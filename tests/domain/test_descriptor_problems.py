@@ -162,6 +162,13 @@ def test_one(before: str, after: str, told: str | None) -> None:
     assert told is None or found == [f"mine.toml:{told}"]
 
 
+def test_harmless() -> None:
+    """What a file holds does not steer the terminal that shows what is wrong with it."""
+    assert _told(_GOOD.replace("[page]", '"id\\u001b\\n" = 1\n[page]')) == [
+        r"mine.toml:14: id\x1b\n: is unknown; did you mean 'id'?"
+    ]
+
+
 def test_windows_text() -> None:
     """Line ends of another system, and a mark of the byte order, change nothing."""
     assert descriptor.parse("\ufeff" + _GOOD.replace("\n", "\r\n"), "a") == descriptor.parse(_GOOD, "a")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from tabmux import ai, imports, prompts, sessions, tabs
+from tabmux import ai, imports, prompts, providers, sessions, tabs
 from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
@@ -23,6 +23,7 @@ from tabmux.places import Place, find_authorization, find_place
 from tabmux.prompts import Preamble, Said
 from tabmux.tabs import MILESTONES, Milestone, Tab
 from tabmux.v1.event_pb2 import EventKind, WatchProgress, WatchSnapshot, WatchStart
+from tabmux.v1.provider_pb2 import Provider
 from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.tab_pb2 import Tab as TabResource
 from tabmux.v1.tab_service_pb2 import (
@@ -164,6 +165,10 @@ class Client:
     async def render(self, provider: str, prompt: Said, *, preamble: Preamble | None = None) -> RenderPromptResponse:
         """The text that a prompt becomes as the first one of a conversation, with its size; nothing is sent."""
         return await prompts.render(self._ai, self._calls, provider, prompts.prompt_of(prompt, preamble))
+
+    def providers(self) -> AsyncGenerator[Provider, None]:
+        """The providers that the server has descriptors for, by id, over all pages."""
+        return providers.list_providers(self._ai, self._calls)
 
     async def start_session(self, provider: str, session_id: str | None = None, *, tab: str = ai.NEW_TAB) -> Session:
         """Conversation of that id, made if there is none; without an id a new one. `created` tells which.

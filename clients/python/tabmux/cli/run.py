@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from types import MappingProxyType
 
-from tabmux.cli import ai_commands, server_commands, session_commands, tab_commands
+from tabmux.cli import ai_commands, provider_commands, server_commands, session_commands, tab_commands
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import UnreachableError, exit_of, tell
 from tabmux.cli.output import Output
@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "ai query": ai_commands.query,
         "ai send": ai_commands.send,
         "ai render": ai_commands.render,
+        "ai providers list": provider_commands.list_,
         "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
         "ai sessions list": session_commands.list_,
@@ -42,6 +43,11 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
     },
 )
 
+LocalCommand = Callable[[argparse.Namespace, Output], Awaitable[Exit]]
+
+LOCAL_COMMANDS: Mapping[str, LocalCommand] = MappingProxyType({"ai providers lint": provider_commands.lint})
+"""Those that need no server."""
+
 _PATIENCE = timedelta(seconds=2)
 
 
@@ -49,6 +55,8 @@ async def run(arguments: argparse.Namespace) -> Exit:
     """Run the command that `arguments` name; errors are printed, and told by the exit code."""
     output = Output(as_json=arguments.json)
     try:
+        if (local := LOCAL_COMMANDS.get(arguments.command)) is not None:
+            return await local(arguments, output)
         async with AsyncExitStack() as stack:
             client = await _connected(stack, arguments)
             if not versions_fit(client_version(), client.info.version):

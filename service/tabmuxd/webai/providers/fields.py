@@ -33,8 +33,13 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """As it stands behind the file's name."""
-        return f"{self.line}: {self.field + ': ' if self.field else ''}{self.message}"
+        """As it stands behind the file's name, on one line."""
+        return plain(f"{self.line}: {self.field + ': ' if self.field else ''}{self.message}")
+
+
+def plain(text: str) -> str:
+    """A text without line breaks, or anything else that a terminal would obey."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 class Reading:
