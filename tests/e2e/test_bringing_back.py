@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -24,7 +23,8 @@ from tabmuxd.resources.tab import CloseCause, HealthStatus, LoadMilestone, Strat
 from tabmuxd.tabs import dialogs, recovery_rules
 from tabmuxd.webai import records
 
-from tests.cdp.browsers import RunningChromium, fresh_profile, running_chromium
+from tests.cdp.browsers import RunningChromium, fresh_profile
+from tests.e2e.discarding import DISCARD, DISCARDED, discarding_chromium
 from tests.e2e.in_process import BROWSER, PERSON, World, world_at
 from tests.e2e.pages import Pages, running_pages
 from tests.e2e.person import Person, person_at
@@ -32,22 +32,6 @@ from tests.e2e.serving import LIMIT
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chromium, pytest.mark.timeout(90)]
 
-DISCARD, DISCARDED = "/page?title=discard", "/page?title=discarded"
-MANIFEST = {
-    "manifest_version": 3,
-    "name": "discards",
-    "version": "1",
-    "permissions": ["tabs"],
-    "host_permissions": ["<all_urls>"],
-    "background": {"service_worker": "worker.js"},
-}
-WORKER = f"""
-chrome.tabs.onUpdated.addListener(async (id, info, tab) => {{
-    if (info.status !== 'complete' || !(tab.url || '').endsWith('{DISCARD}')) return;
-    for (const each of await chrome.tabs.query({{}}))
-        if ((each.url || '').endsWith('{DISCARDED}')) await chrome.tabs.discard(each.id);
-}});
-"""
 AT_ONCE = 20
 CUT_EVERY = 25
 
@@ -55,12 +39,8 @@ CUT_EVERY = 25
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[RunningChromium]:
     """One Chromium for this module, which discards the tabs at `DISCARDED` when a page is opened at `DISCARD`."""
-    with fresh_profile() as extension, fresh_profile() as profile:
-        (extension / "manifest.json").write_text(json.dumps(MANIFEST))
-        (extension / "worker.js").write_text(WORKER)
-        flags = (f"--load-extension={extension}", "--disable-features=DisableLoadExtensionCommandLineSwitch")
-        with running_chromium(profile, *flags) as running:
-            yield running
+    with discarding_chromium() as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")
