@@ -69,8 +69,6 @@ class Page:
         self.dialog: OpenedDialog | None = None
         self.frame_id = session.target_id
         self.end_cause = ""
-        self.worlds: dict[str, tuple[str, int]] = {}
-        """Isolated worlds by name, each with its document: kept here by those who evaluate in them."""
         self._listener = listener
         self._status = ("", 0)
         self._at_marker = False
@@ -265,22 +263,19 @@ class Page:
         return value if isinstance(value, int) else 0
 
     async def value_apart(self, expression: str, *, timeout: float) -> object:
-        """Value of an expression in a world where no script of the page has put anything in the way; raises CdpError.
+        """Value of an expression in the service's own world, whatever scripts of the page have done; raises CdpError.
 
-        The world is made once a document. In the page's own world the same took 3 ms more for 50 pages, since V8 has to
-        be told there to refuse whatever would change something.
+        In the page's world the same took 3 ms more for 50 pages, since V8 has to be told there to refuse whatever would
+        change something.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        document = self.documents.current
-        loader_id = document.loader_id if document else ""
-        if loader_id and self._world is not None and self._world[0] == loader_id:
-            try:
-                return await self._value_in(self._world[1], expression, timeout=timeout)
-            except ProtocolError:
-                self._world = None  # the document was replaced, and its world with it
-        world = await self.isolated_world(_WORLD, timeout=deadline - loop.time())
-        self._world = (loader_id, world)
+        world = await self.own_world(timeout=timeout)
+        try:
+            return await self._value_in(world, expression, timeout=deadline - loop.time())
+        except ProtocolError:
+            self.forget_world()  # the document was replaced, and its world with it
+        world = await self.own_world(timeout=deadline - loop.time())
         return await self._value_in(world, expression, timeout=deadline - loop.time())
 
     async def _value_in(self, world: int, expression: str, *, timeout: float) -> object:
@@ -289,12 +284,23 @@ class Page:
         value: object = reply.get("result", {}).get("value")
         return value
 
-    async def isolated_world(self, name: str, *, timeout: float = COMMAND_TIMEOUT) -> int:
-        """Context id of the isolated world `name` in the present main document; made if it is not there."""
-        reply = await self.call(
-            "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": name}, timeout=timeout
-        )
-        return int(reply["executionContextId"])
+    async def own_world(self, *, timeout: float) -> int:
+        """Context id of the service's own world in the present main document, asked for once a document.
+
+        Its scripts share the document with those of the page, and nothing else. Raises CdpError.
+        """
+        document = self.documents.current
+        loader_id = document.loader_id if document else ""
+        if loader_id and self._world is not None and self._world[0] == loader_id:
+            return self._world[1]
+        params = {"frameId": self.frame_id, "worldName": _WORLD}
+        reply = await self.call("Page.createIsolatedWorld", params, timeout=timeout)
+        self._world = (loader_id, int(reply["executionContextId"]))
+        return self._world[1]
+
+    def forget_world(self) -> None:
+        """Ask for that world anew: a command to it said that it is gone."""
+        self._world = None
 
     async def answer_dialog(self, dialog: OpenedDialog, *, accept: bool) -> None:
         """Answer the open dialog, a prompt with its default text; one that somebody else answered first is no error."""

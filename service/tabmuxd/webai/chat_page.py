@@ -15,7 +15,6 @@ from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.samples import Sample, sample_of
 from tabmuxd.webai.submission import pieces
 
-_WORLD: Final = "tabmux"
 _BINDING: Final = "tabmuxChanged"
 _SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
 _ANSWER: Final = _SCRIPTS.joinpath("answer.js").read_text("utf-8")
@@ -186,7 +185,7 @@ class ChatPage:
 
         `promised`: what it promises is waited for.
         """
-        world = await self._present_world()
+        world = await self.page.own_world(timeout=_LOOK_TIMEOUT)
         value, missing = await self._evaluate(expression, world, gesture=gesture, promised=promised)
         if missing:
             await self.page.call(
@@ -198,16 +197,6 @@ class ChatPage:
         if missing:
             raise PageNotAnswering
         return value
-
-    async def _present_world(self) -> int:
-        """The world of the page script in the present document, asked for once a document."""
-        document = self.page.documents.current
-        loader_id = document.loader_id if document else ""
-        known = self.page.worlds.get(_WORLD)
-        if known is None or not loader_id or known[0] != loader_id:
-            known = (loader_id, await self.page.isolated_world(_WORLD, timeout=_LOOK_TIMEOUT))
-            self.page.worlds[_WORLD] = known
-        return known[1]
 
     async def _evaluate(
         self, expression: str, world: int, *, gesture: bool = False, promised: bool = False, guarded: bool = True
@@ -227,7 +216,7 @@ class ChatPage:
             reply = await self.page.call("Runtime.evaluate", params, timeout=_LOOK_TIMEOUT)
         except ProtocolError as error:
             # The document was replaced, and its world with it: nothing is known of the expression.
-            self.page.worlds.pop(_WORLD, None)
+            self.page.forget_world()
             raise PageNotAnswering from error
         if "exceptionDetails" in reply:
             raise PageNotAnswering
