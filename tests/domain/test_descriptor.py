@@ -6,7 +6,8 @@ from importlib import resources
 
 import pytest
 from tabmuxd.webai.providers import descriptor
-from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, Mark, PageMarks, Windows
+from tabmuxd.webai.providers.descriptor import Descriptor, DescriptorError, Windows
+from tabmuxd.webai.providers.marks import Mark, PageMarks
 
 _TEXT = """
 schema = 1
@@ -56,12 +57,12 @@ def test_parse() -> None:
         max_prompt_character_count=1000,
         placeholders=frozenset({"thinking", "searching…"}),
         marks=PageMarks(
-            composer=("#prompt", "textarea"),
-            send=("#send",),
-            stop=("#stop",),
+            composer=(Mark("#prompt"), Mark("textarea")),
+            send=(Mark("#send"),),
+            stop=(Mark("#stop"),),
             user_turn=".user",
             assistant_turn=(".assistant",),
-            turn_key="data-id",
+            turn_key=("data-id",),
             prompt_text=".text",
             answer_text=(".markdown",),
             done_mark=(".copy",),
@@ -98,7 +99,7 @@ def test_barriers() -> None:
     """What stands in the way is a list of selectors, with or without a text, and hosts (SUB-12, FIN-16)."""
     told = descriptor.parse(_MORE, "chat.toml")
 
-    assert (told.marks.composer_root, told.marks.not_send) == ("form", (".voice",))
+    assert (told.marks.composer_root, told.marks.not_send) == ("form", (Mark(".voice"),))
     assert (told.draft, told.long_text) == ("clear", "paste")
     assert told.marks.barriers() == {
         "sign_in": (Mark("#login"), Mark("[role=dialog]", "Log in")),

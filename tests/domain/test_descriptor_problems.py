@@ -81,13 +81,22 @@ def test_all_at_once() -> None:
         f"mine.toml:8: answer_timeout_seconds: must be a whole number above 0 and at most {most}, and is the number 0",
         f"mine.toml:9: max_prompt_characters: must be a whole number above 0 and at most {most}, and is a number",
         "mine.toml:10: composer: is unknown here; it belongs below [page]",
-        "mine.toml:12: page.composer: is missing, and must be a list of texts, none of them empty",
+        (
+            "mine.toml:12: page.composer: is missing, and must be a list of marks: each is a CSS selector, or"
+            ' {selector = "…", text = "…", name = "…"}'
+        ),
         (
             "mine.toml:15: page.send[1]: \"button:contains('Send')\" has ':contains', which CSS does not have: text"
             " cannot be selected by"
         ),
-        "mine.toml:16: page.send[2]: must be a text that is not empty, and is the number 7",
-        "mine.toml:18: page.stop: must be a list of texts, none of them empty, and is the text '#stop'",
+        (
+            'mine.toml:16: page.send[2]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is the'
+            " number 7"
+        ),
+        (
+            'mine.toml:18: page.stop: must be a list of marks: each is a CSS selector, or {selector = "…", text = "…",'
+            " name = \"…\"}, and is the text '#stop'"
+        ),
         (
             "mine.toml:19: page.user_turn: '[data-turn=\"user\"' is no CSS selector: Malformed attribute selector at"
             " position 0"
@@ -95,13 +104,15 @@ def test_all_at_once() -> None:
         "mine.toml:20: page.assistant_turn: 'svg|a' has the prefix 'svg'; a page's selectors have none",
         "mine.toml:21: page.turn_key: must be the name of an attribute, such as data-message-id, and is '[data-id]'",
         "mine.toml:22: page.prompt_text: must be a text, and is empty",
-        "mine.toml:25: page.failure: must have one text at least",
         (
             "mine.toml:26: page.sign_in[0].selector: 'a:hovr' has ':hovr', which Chrome does not know; did you mean"
             " ':hover'?"
         ),
         "mine.toml:26: page.sign_in[0].txt: is unknown; did you mean 'text'?",
-        'mine.toml:26: page.sign_in[1]: must be a CSS selector, or {selector = "…", text = "…"}, and is the number 5',
+        (
+            'mine.toml:26: page.sign_in[1]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is'
+            " the number 5"
+        ),
         (
             "mine.toml:29: windows.quiet: must be a list of pairs of numbers, the first of which rise, such as"
             " [[16, 8], [40, 3]]"

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 from tests.hostile.script import Answer, plain
 
@@ -60,6 +61,8 @@ class Site:
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self.hosts: dict[str, str] = {}
+        """Names of hosts that are pages as a whole, at the addresses of the site they stand for, and their variants."""
         self.default: Callable[[str], Answer] = lambda prompt: plain(f"Answer to: {prompt}")
         self._answers: dict[str, Answer] = {}
         self._received: list[Received] = []
@@ -79,9 +82,9 @@ class Site:
         self._answers[prompt] = answer
         return prompt
 
-    def begin(self, turns: Sequence[tuple[str, str]]) -> str:
+    def begin(self, turns: Sequence[tuple[str, str]], variant: str = "") -> str:
         """A conversation that holds these prompts and finished answers already; its id."""
-        conversation = secrets.token_hex(6)
+        conversation = _new_id(variant)
         with self._moved:
             self._conversations[conversation] = []
             for prompt, text in turns:
@@ -134,7 +137,7 @@ class Site:
         """A prompt was sent; the conversation `new` makes one."""
         with self._moved:
             if conversation == "new":
-                conversation = secrets.token_hex(6)
+                conversation = _new_id(variant)
                 self._conversations[conversation] = []
             if conversation not in self._conversations:
                 return None
@@ -195,6 +198,10 @@ class Site:
         }
 
 
+def _new_id(variant: str) -> str:
+    return str(uuid4()) if "grok" in variant.split(",") else secrets.token_hex(6)
+
+
 class _SiteServer(ThreadingHTTPServer):
     daemon_threads = True  # a browser may hold a connection on which it asks for nothing
 
@@ -222,8 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         match parts.path.strip("/").split("/"):
             case ["v", variant] | ["v", variant, "c", _]:
-                page = (PAGE / "page.html").read_text("utf-8").replace("VARIANTS", variant)
-                self._send(200, page.encode(), _TYPES[".html"])
+                self._send_page(variant)
             case ["api", "conversations", conversation]:
                 self._send_json(self._site.conversation(conversation))
             case ["api", "turns", turn]:
@@ -232,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_file(MODULES.joinpath(*names))
             case ["static", *names]:
                 self._send_file(PAGE.joinpath(*names))
+            case _ if variant := self._site.hosts.get(self.headers.get("Host", "").partition(":")[0]):
+                self._send_page(variant)
             case _:
                 self._send(404, b"", _TYPES[".html"])
 
@@ -245,6 +253,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json({})
             case _:
                 self._send(404, b"", _TYPES[".html"])
+
+    def _send_page(self, variant: str) -> None:
+        page = (PAGE / "page.html").read_text("utf-8").replace("VARIANTS", variant)
+        self._send(200, page.encode(), _TYPES[".html"])
 
     def _send_file(self, path: Path) -> None:
         inside = path.resolve().is_relative_to(PAGE.parent.resolve())

@@ -22,7 +22,8 @@ class Observation:
 
     `quiet_since`: text and marks are unchanged since then. `stop_since`: when Stop was last seen, or seen to be gone.
     `frames`: how often the page had painted when the quiet began. `halted`: the page says that somebody stopped it.
-    `files`: the answer carries some. `placed`: something stands in the answer's place.
+    `files`: the answer carries some. `placed`: something stands in the answer's place. `pending`: the page says in it
+    that the answer will come.
     """
 
     quiet_since: float
@@ -35,6 +36,7 @@ class Observation:
     halted: bool = False
     files: bool = False
     placed: bool = False
+    pending: bool = False
 
     def quiet(self, now: float) -> float:
         """For how long nothing has changed and nothing was written, in seconds."""
@@ -109,6 +111,7 @@ def observe(
         halted=read.halted and not text,
         files=before.files or (own is not None and own.files),
         placed=before.placed or (own is not None and own.answered),
+        pending=read.pending and not text,
     )
     changed = (text, done, after.hint, after.halted, after.files) != (
         before.text,
@@ -160,6 +163,8 @@ def judge_last(seen: Observation, sample: Sample, descriptor: Descriptor, now: f
 def needed_quiet(seen: Observation, descriptor: Descriptor) -> float | None:
     """How long this has to be unchanged to be an end, in seconds; None where no time is enough."""
     windows = descriptor.windows
+    if seen.pending:
+        return None
     if seen.done or seen.halted:
         return windows.done_quiet
     if not descriptor.quiet_completes or not (seen.text.strip() or seen.files):

@@ -22,12 +22,19 @@ def page_script(main: str) -> str:
 def marks_of(descriptor: Descriptor) -> dict[str, object]:
     """The marks of a descriptor as the scripts read them."""
     marks = descriptor.marks
-    return {
-        "root": marks.root,
-        "ready": marks.ready,
+    elements = {
         "composer": marks.composer,
         "send": marks.send,
         "stop": marks.stop,
+        "not_send": marks.not_send,
+        "busy": marks.busy,
+        "not_ready": marks.not_ready,
+        **marks.barriers(),
+        **marks.signs(),
+    }
+    return {
+        "root": marks.root,
+        "ready": marks.ready,
         "user_turn": marks.user_turn,
         "assistant_turn": marks.assistant_turn,
         "turn_key": marks.turn_key,
@@ -38,7 +45,5 @@ def marks_of(descriptor: Descriptor) -> dict[str, object]:
         "answer_files": marks.answer_files,
         "failure": marks.failure,
         "composer_root": marks.composer_root,
-        "not_send": marks.not_send,
-        **{kind: [asdict(mark) for mark in found] for kind, found in marks.barriers().items()},
-        **{kind: [asdict(mark) for mark in found] for kind, found in marks.signs().items()},
+        **{kind: [asdict(mark) for mark in found] for kind, found in elements.items()},
     }

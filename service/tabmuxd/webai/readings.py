@@ -9,10 +9,14 @@ from tabmuxd.webai.providers.descriptor import Descriptor
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The text of an answer, empty for a placeholder; `halted`: the page says instead that somebody stopped it."""
+    """The text of an answer, empty for a placeholder.
+
+    `halted`: the page says instead that somebody stopped it; `pending`: that it will come.
+    """
 
     text: str
     halted: bool = False
+    pending: bool = False
 
 
 def reading(shown: str, descriptor: Descriptor) -> Reading:
@@ -23,6 +27,8 @@ def reading(shown: str, descriptor: Descriptor) -> Reading:
     whole = text.strip().casefold()
     if whole in descriptor.halted_texts:
         return Reading("", halted=True)
+    if descriptor.pending is not None and descriptor.pending.fullmatch(text.strip()):
+        return Reading("", pending=True)
     if not whole or whole in descriptor.placeholders or whole.startswith(descriptor.placeholder_prefixes):
         return Reading("")
     return Reading(text)

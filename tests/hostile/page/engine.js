@@ -2,7 +2,8 @@
 // or wraps what it wants to be different: `build…`, `paint…`, `read`, `press` and the like are all looked up there.
 
 const variants = document.documentElement.dataset.variants.split(",");
-const base = `/v/${variants.join(",")}`;
+// A page that is served as a whole host has the addresses of the site that it stands for.
+const base = location.pathname.startsWith("/v/") ? `/v/${variants.join(",")}` : "";
 
 /** An element with attributes and children. */
 export function element(name, attributes = {}, ...children) {
@@ -23,13 +24,16 @@ export const engine = {
   build() {
     this.sidebar = this.buildSidebar();
     this.transcript = element("div", { id: "transcript" });
-    this.form = element("form", { id: "composer" });
+    this.form = this.buildForm();
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.box = this.buildBox();
     this.controls = element("span", { id: "controls" });
     this.form.append(this.box, this.controls);
     document.body.append(this.sidebar, element("main", {}, this.transcript, this.form));
     this.paintControls();
+  },
+  buildForm() {
+    return element("form", { id: "composer" });
   },
   buildSidebar() {
     return element("nav", {}, element("a", { href: "#" }, "Stop Thinking, Log in: ray id"));
@@ -115,10 +119,8 @@ export const engine = {
 
   paint(turn) {
     if (turn.view.user) {
-      const path = `${base}/c/${turn.conversation}`;
-      if (this.conversation === turn.conversation && !location.pathname.endsWith(`/c/${turn.conversation}`)) {
-        history.pushState(null, "", path);
-      }
+      const address = this.addressOf(turn.conversation);
+      if (this.conversation === turn.conversation && location.pathname !== address) this.moveTo(address);
       this.paintUser(turn);
     }
     this.paintAnswer(turn);
@@ -128,6 +130,12 @@ export const engine = {
   node(turn) {
     if (!this.nodes.has(turn.id)) this.nodes.set(turn.id, { user: null, answer: null });
     return this.nodes.get(turn.id);
+  },
+  addressOf(conversation) {
+    return `${base}/c/${conversation}`;
+  },
+  moveTo(address) {
+    history.pushState(null, "", address);
   },
   paintUser(turn) {
     const node = this.node(turn);

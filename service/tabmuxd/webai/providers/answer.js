@@ -92,7 +92,7 @@
   };
 
   return {
-    words: () => turns.map(({ words }) => words).join(" "),
+    words: () => turns.map(({ words }) => words).join("\n\n"),
     html: () => turns.flatMap(({ parts }) => parts.flatMap(pieces)),
     copies: () => control() !== null,
     copy() {

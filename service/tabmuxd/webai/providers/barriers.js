@@ -1,16 +1,13 @@
 // What stands in the way in the page script: a sign-in, a challenge, a consent or a limit that is shown in its own
 // place. A mark is a selector, and a text that has to stand in what it selects; no word counts anywhere else.
 (page) => {
-  const { marks, root, all, visible, inTurn } = page;
+  const { marks, root, marked, visible, inTurn } = page;
   // A dialog may hang below the document while the page itself is in a shadow root, or not there at all.
-  const everywhere = (selector) => [...all(selector, document), ...(root() === document ? [] : all(selector))];
-  const holdsText = (element, text) => !text || element.innerText.toLowerCase().includes(text.toLowerCase());
-  const find = ({ selector, text }, fits) =>
-    everywhere(selector).find((element) => visible(element) && holdsText(element, text) && fits(element));
+  const everywhere = (mark) => [...marked(mark, document), ...(root() === document ? [] : marked(mark))];
 
-  const shown = (kind, fits) => {
+  const shown = (kind, inPlace) => {
     for (const mark of marks[kind]) {
-      const found = find(mark, fits);
+      const found = everywhere(mark).find((element) => visible(element) && inPlace(element));
       if (found) return found;
     }
     return null;

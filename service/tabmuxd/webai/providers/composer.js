@@ -1,7 +1,7 @@
 // The composer's part of the page script: which box takes the prompt, what it holds, and the one press of send.
 // It changes the page only in `focus`, `selectAll` and `press`.
 (page) => {
-  const { marks, all, visible, within, inTurn } = page;
+  const { marks, marked, isMarked, visible, within, inTurn, turnSelector, controls } = page;
 
   // Boxes that take text and are no composer, unless the descriptor says where the composer is.
   const elsewhere = [
@@ -32,15 +32,27 @@
       box.bottom + scrollY > 0
     );
   };
-  const area = (element) => within(element, marks.composer_root || "form") ?? element.parentElement;
+  // What a box is sent from: its form, or else the nearest place around it that has a control to send or to stop; null
+  // where there is none. It never holds anything but the composer: no turn, no side bar, not the whole page.
+  const up = (element) => element.parentElement ?? element.getRootNode().host ?? null;
+  const isWide = (element) =>
+    element.matches("body, html, main, [role=main]") || element.querySelector(`${turnSelector}, ${elsewhere}`) !== null;
+  const hasControl = (place) =>
+    [...marks.send, ...marks.stop].some((mark) => marked(mark, place).some((element) => visible(element) && !inTurn(element)));
+  const area = (element) => {
+    const chosen = within(element, marks.composer_root || "form");
+    if (chosen || marks.composer_root) return chosen;
+    for (let at = up(element); at && !isWide(at); at = up(at)) if (hasControl(at)) return at;
+    return null;
+  };
   const hasSend = (element) => {
-    const around = area(element);
-    return Boolean(around) && [...marks.send, ...marks.stop].some((selector) => around.querySelector(selector));
+    const place = area(element);
+    return Boolean(place) && hasControl(place);
   };
 
   const find = () => {
     const found = marks.composer
-      .flatMap((selector) => all(selector))
+      .flatMap((mark) => marked(mark))
       .map(innermost)
       .filter((element) => editable(element) && inPlace(element) && seen(element));
     return found.find(hasSend) ?? found[0] ?? null;
@@ -64,25 +76,30 @@
     element.getAttribute("aria-disabled") !== "true" &&
     element.getAttribute("data-disabled") !== "true" &&
     getComputedStyle(element).pointerEvents !== "none";
-  const isOther = (element) => [...marks.stop, ...marks.not_send].some((selector) => element.matches(selector));
+  const isOther = (element) => [...marks.stop, ...marks.not_send].some((mark) => isMarked(element, mark));
   const outermost = (elements) => elements.filter((one) => !elements.some((other) => other !== one && other.contains(one)));
-  // Send controls that are shown: around the composer if there are any, else in the whole page.
+  // Send controls that are shown around the composer.
   const sends = (box) => {
-    for (const around of [box && area(box), null]) {
-      for (const selector of marks.send) {
-        const found = (around ? [...around.querySelectorAll(selector)] : all(selector)).filter(
-          (element) => visible(element) && !inTurn(element) && !isOther(element),
-        );
-        if (found.length) return outermost(found);
-      }
+    const place = box && area(box);
+    for (const mark of place ? marks.send : []) {
+      const found = marked(mark, place).filter((element) => visible(element) && !inTurn(element) && !isOther(element));
+      if (found.length) return outermost(found);
     }
     return [];
+  };
+  // Stop controls that are shown: around the composer if there are any, else in the whole page.
+  const stops = () => {
+    const box = find();
+    const place = box && area(box);
+    const near = place ? controls(marks.stop, place) : [];
+    return near.length ? near : controls(marks.stop);
   };
 
   let looked = null;
 
   return {
     free,
+    stops,
     // Whether something stands in the box that the one send control would send.
     pressable() {
       const box = find();
@@ -144,7 +161,7 @@
       if (looked?.reading !== reading || location.pathname !== looked.path) return "moved";
       if (holds(box) !== looked.text) return "changed";
       if (!free(box)) return "blocked";
-      if (page.controls(marks.stop).length > 0) return "busy";
+      if (controls(marks.stop).length > 0) return "busy";
       const found = sends(box);
       const ready = found.filter(enabled);
       if (ready.length !== 1) return ready.length ? "ambiguous" : found.length ? "disabled" : "no-send";

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from tabmuxd.webai.providers.fields import Fields, Problem, Reading
+from tabmuxd.webai.providers.marks import PageMarks, marks_in
 from tabmuxd.webai.providers.toml_lines import TooDeep, lines_of
 
 _PACKAGE: Final = "tabmuxd.webai.providers"
@@ -44,70 +45,6 @@ class DescriptorError(Exception):
         self.problems = problems
         self.provider = provider
         super().__init__("\n".join(f"{source}:{problem}" for problem in problems))
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An element that is shown, and the text that it has to hold, in whatever case; empty means any."""
-
-    selector: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PageMarks:
-    """CSS selectors, in order: the first that has a fitting element wins. All are sought below `root`.
-
-    `root` selects the element whose shadow root holds the page; empty means the document. `ready` has to match before
-    anything is typed; empty means at once. `turn_key` is the attribute that tells one turn from another.
-    `composer_root` selects what the composer has to be in; empty means anywhere but in side bars, dialogs and search
-    boxes. `not_send` is never pressed to send, whatever else selects it. `sign_in`, `challenge`, `consent` and `limit`
-    stand in the way of a prompt. `done_mark`: stands in an answer that is finished; a provider may have none, but a
-    `hint_mark`, after whose sight a shorter quiet is enough. `copy`: the control in an answer that copies all of it.
-    `answer_files`: what an answer without text consists of, such as an image. `signed_in` and `signed_out` tell so for
-    certain; a hint was never confirmed, and is told as one. `shown_model` names the model that is chosen.
-    """
-
-    composer: tuple[str, ...]
-    send: tuple[str, ...]
-    stop: tuple[str, ...]
-    user_turn: str
-    assistant_turn: tuple[str, ...]
-    turn_key: str
-    prompt_text: str
-    answer_text: tuple[str, ...]
-    done_mark: tuple[str, ...]
-    failure: tuple[str, ...]
-    copy: tuple[str, ...] = ()
-    hint_mark: tuple[str, ...] = ()
-    answer_files: tuple[str, ...] = ()
-    root: str = ""
-    ready: str = ""
-    composer_root: str = ""
-    not_send: tuple[str, ...] = ()
-    sign_in: tuple[Mark, ...] = ()
-    challenge: tuple[Mark, ...] = ()
-    consent: tuple[Mark, ...] = ()
-    limit: tuple[Mark, ...] = ()
-    signed_in: tuple[Mark, ...] = ()
-    signed_in_hint: tuple[Mark, ...] = ()
-    signed_out: tuple[Mark, ...] = ()
-    signed_out_hint: tuple[Mark, ...] = ()
-    shown_model: tuple[Mark, ...] = ()
-
-    def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
-        """What may stand in the way, by kind."""
-        return {"sign_in": self.sign_in, "challenge": self.challenge, "consent": self.consent, "limit": self.limit}
-
-    def signs(self) -> Mapping[str, tuple[Mark, ...]]:
-        """What is told and decides nothing: who is signed in, and the model chosen."""
-        return {
-            "signed_in": self.signed_in,
-            "signed_in_hint": self.signed_in_hint,
-            "signed_out": self.signed_out,
-            "signed_out_hint": self.signed_out_hint,
-            "shown_model": self.shown_model,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +84,18 @@ class _Limits(TypedDict):
 class Descriptor:
     """A provider as data.
 
-    `conversation_path` is matched against the whole path of an address. `barrier_hosts`: other hosts to which the
-    provider sends whoever has to sign in, and the like. `limit_reset`: how the text of a limit tells when it ends.
-    `draft`: what becomes of a text that is in the composer and not the service's own. `long_text`: how a long text gets
-    there. `max_turn_count`: how many turns may be at work there at once; None leaves it to the server. `cool_down`:
-    seconds in which none begins after the provider has shown a limit of its own. `preambles`: what may be asked to be
-    put before a first prompt.
+    `conversation_path` is matched against the whole path of an address; where it has a group named `id`, that alone
+    tells one conversation from another. `start_path` is that of pages where a conversation can begin; all others are
+    none of the provider's; None: any page can. `sign_in_path` is found in the paths of pages to sign in.
+    `barrier_hosts`: other hosts to which the provider sends whoever has to sign in, and the like. `limit_reset`: how
+    the text of a limit tells when it ends. `draft`: what becomes of a text that is in the composer and not the
+    service's own. `long_text`: how a long text gets there. `max_turn_count`: how many turns may be at work there at
+    once; None leaves it to the server. `cool_down`: seconds in which none begins after the provider has shown a limit
+    of its own. `preambles`: what may be asked to be put before a first prompt.
 
     Texts in the place of an answer, in lower case: `placeholders` are no answers, nor is what begins with one of
     `placeholder_prefixes`; `halted_texts` say that somebody stopped it. `answer_prefix` is cut off its beginning.
+    `pending` matches a whole text after which the answer is still to come, whatever marks it has.
     """
 
     id: str
@@ -179,6 +119,9 @@ class Descriptor:
     halted_texts: frozenset[str] = frozenset()
     answer_prefix: re.Pattern[str] | None = None
     preambles: Preambles = frozenset()
+    pending: re.Pattern[str] | None = None
+    start_path: re.Pattern[str] | None = None
+    sign_in_path: re.Pattern[str] | None = None
 
     @property
     def quiet_completes(self) -> bool:
@@ -186,9 +129,10 @@ class Descriptor:
         return not self.marks.done_mark
 
     def is_at(self, uri: str) -> bool:
-        """Whether an address belongs to the provider: its host is exactly one of the provider's.
+        """Whether an address is of a page to talk to the provider: its host is exactly one of the provider's.
 
-        Scheme and port are those of the start address, and there is no user info.
+        Scheme and port are those of the start address, there is no user info, and the path is that of a conversation or
+        of a page where one can begin.
         """
         try:
             parts, start = urlsplit(uri), urlsplit(self.start_uri)
@@ -198,6 +142,7 @@ class Descriptor:
                 and parts.password is None
                 and parts.scheme in _PORTS
                 and (parts.scheme, _port(parts)) == (start.scheme, _port(start))
+                and self._is_path(parts.path)
             )
         except ValueError:
             return False
@@ -205,9 +150,13 @@ class Descriptor:
     def barrier_at(self, uri: str) -> PersonBarrier | None:
         """What a person has to see to at this address, if it is at one of the hosts for that."""
         try:
-            return self.barrier_hosts.get(urlsplit(uri).hostname or "")
+            parts = urlsplit(uri)
+            host = parts.hostname or ""
         except ValueError:
             return None
+        if self.sign_in_path is not None and host in self.hosts and self.sign_in_path.search(parts.path):
+            return "sign_in"
+        return self.barrier_hosts.get(host)
 
     def conversation_of(self, uri: str) -> str:
         """Address of the conversation that `uri` shows, without query and fragment; empty for a new one."""
@@ -219,10 +168,19 @@ class Descriptor:
         netloc = parts.netloc.lower().removesuffix(f":{_PORTS[parts.scheme]}").removesuffix(":")
         return f"{parts.scheme}://{netloc}{parts.path}"
 
-    @staticmethod
-    def same_conversation(first: str, second: str) -> bool:
+    def same_conversation(self, first: str, second: str) -> bool:
         """Whether two addresses that `conversation_of` gave are of one conversation: each host shows the same ones."""
-        return urlsplit(first).path == urlsplit(second).path
+        return self._identity(first) == self._identity(second)
+
+    def _identity(self, conversation: str) -> str:
+        path = urlsplit(conversation).path
+        found = self.conversation_path.fullmatch(path) if "id" in self.conversation_path.groupindex else None
+        return found["id"] if found else path
+
+    def _is_path(self, path: str) -> bool:
+        if self.start_path is None:
+            return True
+        return any(pattern.fullmatch(path or "/") for pattern in (self.start_path, self.conversation_path))
 
 
 def _port(parts: SplitResult) -> int:
@@ -257,8 +215,11 @@ def parse(text: str, source: str) -> Descriptor:
         placeholders=frozenset(_folded("placeholders", top)),
         placeholder_prefixes=_folded("placeholder_prefixes", top),
         halted_texts=frozenset(_folded("halted_texts", top)),
-        answer_prefix=top.pattern("answer_prefix") if top.has("answer_prefix") else None,
-        marks=_marks(top.table("page")),
+        answer_prefix=top.pattern_or_none("answer_prefix"),
+        pending=top.pattern_or_none("pending"),
+        start_path=top.pattern_or_none("start_path"),
+        sign_in_path=top.pattern_or_none("sign_in_path"),
+        marks=marks_in(top.table("page")),
         windows=_windows(top.table("windows", {})),
         **_limits(top.table("limits", {})),
         barrier_hosts=_barrier_hosts(top),
@@ -357,41 +318,6 @@ def _policy(table: Fields) -> _Policy:
     draft: DraftPolicy = "clear" if table.choice("draft", ("refuse", "clear")) == "clear" else "refuse"
     long_text: LongText = "paste" if table.choice("long_text", ("insert", "paste")) == "paste" else "insert"
     return _Policy(draft=draft, long_text=long_text)
-
-
-def _shown_marks(table: Fields, kind: str) -> tuple[Mark, ...]:
-    return tuple(Mark(selector, text) for selector, text in table.marks(kind))
-
-
-def _marks(table: Fields) -> PageMarks:
-    return PageMarks(
-        composer=table.selectors("composer"),
-        send=table.selectors("send"),
-        stop=table.selectors("stop"),
-        user_turn=table.selector("user_turn"),
-        assistant_turn=table.selector_or_selectors("assistant_turn"),
-        turn_key=table.attribute("turn_key"),
-        prompt_text=table.selector("prompt_text"),
-        answer_text=table.selector_or_selectors("answer_text"),
-        done_mark=table.selectors("done_mark", may_be_empty=True),
-        failure=table.selectors("failure"),
-        copy=table.selectors("copy", ()),
-        hint_mark=table.selectors("hint_mark", ()),
-        answer_files=table.selectors("answer_files", ()),
-        root=table.selector("root", ""),
-        ready=table.selector("ready", ""),
-        composer_root=table.selector("composer_root", ""),
-        not_send=table.selectors("not_send", ()),
-        sign_in=_shown_marks(table, "sign_in"),
-        challenge=_shown_marks(table, "challenge"),
-        consent=_shown_marks(table, "consent"),
-        limit=_shown_marks(table, "limit"),
-        signed_in=_shown_marks(table, "signed_in"),
-        signed_in_hint=_shown_marks(table, "signed_in_hint"),
-        signed_out=_shown_marks(table, "signed_out"),
-        signed_out_hint=_shown_marks(table, "signed_out_hint"),
-        shown_model=_shown_marks(table, "shown_model"),
-    )
 
 
 def _limits(table: Fields) -> _Limits:

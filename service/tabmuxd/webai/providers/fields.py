@@ -19,7 +19,7 @@ _NOTHING: Final = re.compile(r"(?!)")
 _ATTRIBUTE: Final = re.compile(r"[^\s\"'<>/=\[\]]+")
 _TEXTS: Final = "a list of texts, none of them empty"
 _PAIRS: Final = "a list of pairs of numbers, the first of which rise, such as [[16, 8], [40, 3]]"
-_MARKS: Final = 'a list of marks: each is a CSS selector, or {selector = "…", text = "…"}'
+_MARKS: Final = 'a list of marks: each is a CSS selector, or {selector = "…", text = "…", name = "…"}'
 
 T = TypeVar("T")
 
@@ -177,13 +177,20 @@ class Fields:
         """A CSS selector, or a list of them."""
         return self._check_all(name, self.text_or_texts(name))
 
-    def attribute(self, name: str) -> str:
-        """Name of an attribute of HTML."""
-        return self.fitting(name, _ATTRIBUTE, "the name of an attribute, such as data-message-id")
+    def attributes(self, name: str) -> tuple[str, ...]:
+        """Name of an attribute of HTML, or a list of them."""
+        names = self.text_or_texts(name)
+        if wrong := [each for each in names if each and _ATTRIBUTE.fullmatch(each) is None]:
+            self.wrong(name, f"must be the name of an attribute, such as data-message-id, and is {wrong[0]!r}")
+        return names
 
     def pattern(self, name: str) -> re.Pattern[str]:
         """A regular expression."""
         return self._compiled((name,), self.text(name))
+
+    def pattern_or_none(self, name: str) -> re.Pattern[str] | None:
+        """A regular expression, or None where it is left out."""
+        return self.pattern(name) if self.has(name) else None
 
     def patterns(self, name: str) -> tuple[re.Pattern[str], ...]:
         """A list of regular expressions, empty where it is left out."""
@@ -197,24 +204,26 @@ class Fields:
         told = " or ".join(f'"{choice}"' for choice in choices)
         return self._kind(name, told, value, choices[0])
 
-    def marks(self, name: str) -> tuple[tuple[str, str], ...]:
-        """A list, empty where it is left out, of selectors or `{selector, text}`: pairs, the text perhaps empty."""
-        value = self._take(name, (), _MARKS)
+    def marks(self, name: str, *, needed: bool = False) -> tuple[tuple[str, str, str], ...]:
+        """A list of selectors or `{selector, text, name}`, as triples; empty where it is left out, unless `needed`."""
+        value = self._take(name, None if needed else (), _MARKS)
         if not isinstance(value, list | tuple):
             return self._kind(name, _MARKS, value, ())
-        pairs: list[tuple[str, str]] = []
+        if needed and not value:
+            self.wrong(name, "must have one mark at least")
+        found: list[tuple[str, str, str]] = []
         for number, entry in enumerate(cast("Sequence[object]", value)):
             place = (*self.place, name, number)
             if isinstance(entry, Mapping):
                 table = self._reading.fields(cast("Mapping[str, object]", entry), place)
-                pairs.append((table.selector("selector"), table.text("text", "")))
+                found.append((table.selector("selector"), table.text("text", ""), table.text("name", "")))
             elif isinstance(entry, str) and entry:
                 self._check_selector((name, number), entry)
-                pairs.append((entry, ""))
+                found.append((entry, "", ""))
             else:
-                told = 'must be a CSS selector, or {selector = "…", text = "…"}'
+                told = 'must be a CSS selector, or {selector = "…", text = "…", name = "…"}'
                 self._reading.wrong(place, f"{told}, {_found(entry)}")
-        return tuple(pairs)
+        return tuple(found)
 
     def pairs(self, name: str, default: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
         """A list of pairs of numbers not below 0, the first of which rise."""

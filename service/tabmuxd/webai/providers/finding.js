@@ -14,15 +14,33 @@
   // As `closest`, and out of shadow roots.
   const within = (element, selector) =>
     element.closest(selector) ?? (element.getRootNode().host ? within(element.getRootNode().host, selector) : null);
+  // What a person would call an element: by its labels, or by its text, but for a box that holds one.
+  const namesOf = (element) => {
+    const ids = (element.getAttribute("aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
+    const labels = ids.map((id) => element.getRootNode().querySelector(`#${CSS.escape(id)}`)?.textContent ?? "");
+    const told = ["aria-label", "title", "placeholder", "data-placeholder"].map((name) => element.getAttribute(name) ?? "");
+    const own = element.isContentEditable || element.matches("textarea, input") ? "" : element.innerText;
+    return [labels.join(" "), ...told, own].map((name) => name.replace(/\s+/g, " ").trim()).filter(Boolean);
+  };
+  const isNamed = (element, wanted) => {
+    const pieces = wanted.split("*").map((piece) => piece.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
+    const pattern = new RegExp(`^${pieces.join(".*")}$`, "is");
+    return namesOf(element).some((name) => pattern.test(name));
+  };
+  // Whether an element is what a mark says besides its selector.
+  const fits = (element, { text, name }) =>
+    (!text || element.innerText.toLowerCase().includes(text.toLowerCase())) && (!name || isNamed(element, name));
+  const marked = (mark, below = root()) => all(mark.selector, below).filter((element) => fits(element, mark));
+  const isMarked = (element, mark) => element.matches(mark.selector) && fits(element, mark);
   const turnSelector = [marks.user_turn, ...marks.assistant_turn].join(", ");
   const inTurn = (element) => Boolean(within(element, turnSelector));
-  const controls = (selectors) => {
-    for (const selector of selectors) {
-      const found = all(selector).filter((element) => visible(element) && !inTurn(element));
+  const controls = (wanted, below) => {
+    for (const mark of wanted) {
+      const found = marked(mark, below).filter((element) => visible(element) && !inTurn(element));
       if (found.length) return found;
     }
     return [];
   };
 
-  return { marks, root, all, visible, within, inTurn, controls };
+  return { marks, root, all, marked, isMarked, visible, within, inTurn, turnSelector, controls };
 }

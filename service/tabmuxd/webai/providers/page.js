@@ -6,7 +6,7 @@
   if (globalThis.tabmux) return;
 
   const found = parts.finding(marks);
-  const { root, controls } = found;
+  const { root, marked, visible, controls } = found;
 
   // Since when no element came or went, and whether the list of turns was seen to be whole: as it is once a prompt was
   // pressed, until the page goes to another address than the one that the prompt brought it.
@@ -74,10 +74,15 @@
   }
 
   const basis = { ...found, notePress };
-  const { turns, banner, answer, turnElements } = parts.turns(basis);
+  const { turns, banner, busy, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
-  const { state, free, pressable, ...acting } = parts.composer(page);
+  const { state, free, stops, pressable, ...acting } = parts.composer(page);
   const barrier = parts.barriers(page);
+
+  const isReady = () =>
+    document.readyState !== "loading" &&
+    (!marks.ready || document.querySelector(marks.ready) !== null) &&
+    !marks.not_ready.some((mark) => marked(mark).some(visible));
 
   globalThis.tabmux = {
     // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
@@ -93,10 +98,10 @@
       const seen = {
         uri: location.href,
         title: document.title,
-        ready: document.readyState !== "loading" && (!marks.ready || document.querySelector(marks.ready) !== null),
+        ready: isReady(),
         ...barrier(composer.composer),
         ...composer,
-        stop: controls(marks.stop).length > 0,
+        stop: controls(marks.stop).length > 0 || busy(),
         failure: failure ? failure.innerText : "",
         failure_key: failure ? numberOf(failure) : 0,
         turns: turns(known),
@@ -122,10 +127,10 @@
     idle: (milliseconds) => performance.now() - lastInput > milliseconds,
     // Press stop if exactly one is shown, or one alone of them is not covered.
     pressStop() {
-      const shown = controls(marks.stop);
-      const stops = shown.length > 1 ? shown.filter(free) : shown;
-      if (stops.length !== 1) return false;
-      stops[0].click();
+      const shown = stops();
+      const found = shown.length > 1 ? shown.filter(free) : shown;
+      if (found.length !== 1) return false;
+      found[0].click();
       return true;
     },
   };

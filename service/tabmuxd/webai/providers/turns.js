@@ -1,6 +1,6 @@
 // The turns' part of the page script: which turns the page shows, what they are known by, and what they say.
 (page) => {
-  const { marks, all, visible } = page;
+  const { marks, all, marked, visible } = page;
   const CONTROLS = "button, [role='button'], [role='toolbar']";
   // Formulas are shown by signs that stand in no source of them.
   const WORDLESS = `${CONTROLS}, .katex, math`;
@@ -50,14 +50,15 @@
   };
   const isPlace = (turn) => !turn.matches(marks.user_turn) && turn.querySelector(marks.user_turn) !== null;
   const roleOf = (turn) => (turn.matches(marks.user_turn) ? "user" : "assistant");
+  const firstOf = (ask) => marks.turn_key.map(ask).find(Boolean);
   // Without an attribute of its own a turn is known by its text and its place among those with the same.
   const keysOf = (found) => {
     const counts = new Map();
     return found.map((turn) => {
-      const given = turn.getAttribute(marks.turn_key);
+      const given = firstOf((key) => turn.getAttribute(key));
       if (given) return given;
-      const holder = turn.closest(`[${marks.turn_key}]`);
-      const name = `${roleOf(turn)} ${holder ? holder.getAttribute(marks.turn_key) : hash(turn.textContent)}`;
+      const held = firstOf((key) => turn.closest(`[${key}]`)?.getAttribute(key));
+      const name = `${roleOf(turn)} ${held ?? hash(turn.textContent)}`;
       const count = (counts.get(name) ?? 0) + 1;
       counts.set(name, count);
       return `${name} ${count}`;
@@ -96,15 +97,20 @@
     const isNew = (one) => !place(one) || (last !== undefined && last.contains(one));
     return selectors.flatMap((mark) => all(mark)).find((one) => visible(one) && isNew(one));
   };
+  // Whether the newest turn shows that it is being written.
+  const busy = () => {
+    const last = marks.busy.length > 0 && turnElements().at(-1);
+    return Boolean(last) && marks.busy.some((mark) => marked(mark, last).some(visible));
+  };
   const answer = (keys) => {
     const found = turnElements();
     const known = keysOf(found);
     const wanted = found.filter((_turn, index) => keys.includes(known[index]));
     return wanted.map((element) => {
       const parts = partsOf(element);
-      return { element, parts, words: parts.map((part) => textOf(part, WORDLESS)).join(" ") };
+      return { element, parts, words: parts.map((part) => textOf(part, WORDLESS)).join("\n\n") };
     });
   };
 
-  return { turns, banner, answer, turnElements };
+  return { turns, banner, busy, answer, turnElements };
 }

@@ -25,7 +25,7 @@ export default (engine, element) => {
   });
   engine.buildBox = function () {
     const place = element("div", { style: "flex: 1; max-height: 120px; overflow: auto" });
-    const twin = element("textarea", { name: "prompt", style: "display: none" });
+    const twin = element("textarea", { name: this.twinName ?? "prompt", style: "display: none" });
     const send = () => {
       void this.press();
       return true;
@@ -33,7 +33,7 @@ export default (engine, element) => {
     const plugins = [history(), keymap({ Enter: send, "Shift-Enter": breakLine }), keymap(baseKeymap)];
     this.editor = new EditorView(place, {
       state: EditorState.create({ schema, plugins }),
-      attributes: { id: "prompt", role: "textbox", "aria-label": "Message" },
+      attributes: this.boxAttributes ?? { id: "prompt", role: "textbox", "aria-label": "Message" },
       dispatchTransaction: (transaction) => {
         this.editor.updateState(this.editor.state.apply(transaction));
         twin.value = this.read();

@@ -1,0 +1,119 @@
+"""The marks of a descriptor: by which selectors and names the elements of a chat page are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tabmuxd.webai.providers.fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An element by its selector, and by what else it has to be, in whatever case; empty means anything.
+
+    `text` has to stand in what it shows. `name` is what it is called, by its label or by its text: as a whole, where
+    `*` stands for anything.
+    """
+
+    selector: str
+    text: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageMarks:
+    """CSS selectors, in order: the first that has a fitting element wins. All are sought below `root`.
+
+    `root` selects the element whose shadow root holds the page; empty means the document. `ready` has to match before
+    anything is typed; empty means at once; nothing is typed while `not_ready` shows. `turn_key`: the attributes that
+    tell one turn from another, in order. `composer_root` selects what the composer has to be in; empty means anywhere
+    but in side bars, dialogs and search boxes. `send` is sought nowhere but around the composer. `not_send` is never
+    pressed to send, whatever else selects it. `busy`: what shows in the newest turn while it is written, besides
+    `stop`, and cannot be pressed. `sign_in`, `challenge`, `consent` and `limit` stand in the way of a prompt.
+    `done_mark`: stands in an answer that is finished; a provider may have none, but a `hint_mark`, after whose sight a
+    shorter quiet is enough. `copy`: the control in an answer that copies all of it. `answer_files`: what an answer
+    without text consists of, such as an image. `signed_in` and `signed_out` tell so for certain; a hint was never
+    confirmed, and is told as one. `shown_model` names the model that is chosen.
+    """
+
+    composer: tuple[Mark, ...]
+    send: tuple[Mark, ...]
+    stop: tuple[Mark, ...]
+    user_turn: str
+    assistant_turn: tuple[str, ...]
+    turn_key: tuple[str, ...]
+    prompt_text: str
+    answer_text: tuple[str, ...]
+    done_mark: tuple[str, ...]
+    failure: tuple[str, ...]
+    copy: tuple[str, ...] = ()
+    hint_mark: tuple[str, ...] = ()
+    answer_files: tuple[str, ...] = ()
+    root: str = ""
+    ready: str = ""
+    not_ready: tuple[Mark, ...] = ()
+    composer_root: str = ""
+    not_send: tuple[Mark, ...] = ()
+    busy: tuple[Mark, ...] = ()
+    sign_in: tuple[Mark, ...] = ()
+    challenge: tuple[Mark, ...] = ()
+    consent: tuple[Mark, ...] = ()
+    limit: tuple[Mark, ...] = ()
+    signed_in: tuple[Mark, ...] = ()
+    signed_in_hint: tuple[Mark, ...] = ()
+    signed_out: tuple[Mark, ...] = ()
+    signed_out_hint: tuple[Mark, ...] = ()
+    shown_model: tuple[Mark, ...] = ()
+
+    def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
+        """What may stand in the way, by kind."""
+        return {"sign_in": self.sign_in, "challenge": self.challenge, "consent": self.consent, "limit": self.limit}
+
+    def signs(self) -> Mapping[str, tuple[Mark, ...]]:
+        """What is told and decides nothing: who is signed in, and the model chosen."""
+        return {
+            "signed_in": self.signed_in,
+            "signed_in_hint": self.signed_in_hint,
+            "signed_out": self.signed_out,
+            "signed_out_hint": self.signed_out_hint,
+            "shown_model": self.shown_model,
+        }
+
+
+def marks_in(table: Fields) -> PageMarks:
+    """The marks of the table of a page."""
+    return PageMarks(
+        composer=_marked(table, "composer", needed=True),
+        send=_marked(table, "send", needed=True),
+        stop=_marked(table, "stop", needed=True),
+        user_turn=table.selector("user_turn"),
+        assistant_turn=table.selector_or_selectors("assistant_turn"),
+        turn_key=table.attributes("turn_key"),
+        prompt_text=table.selector("prompt_text"),
+        answer_text=table.selector_or_selectors("answer_text"),
+        done_mark=table.selectors("done_mark", may_be_empty=True),
+        failure=table.selectors("failure", may_be_empty=True),
+        copy=table.selectors("copy", ()),
+        hint_mark=table.selectors("hint_mark", ()),
+        answer_files=table.selectors("answer_files", ()),
+        root=table.selector("root", ""),
+        ready=table.selector("ready", ""),
+        not_ready=_marked(table, "not_ready"),
+        composer_root=table.selector("composer_root", ""),
+        not_send=_marked(table, "not_send"),
+        busy=_marked(table, "busy"),
+        sign_in=_marked(table, "sign_in"),
+        challenge=_marked(table, "challenge"),
+        consent=_marked(table, "consent"),
+        limit=_marked(table, "limit"),
+        signed_in=_marked(table, "signed_in"),
+        signed_in_hint=_marked(table, "signed_in_hint"),
+        signed_out=_marked(table, "signed_out"),
+        signed_out_hint=_marked(table, "signed_out_hint"),
+        shown_model=_marked(table, "shown_model"),
+    )
+
+
+def _marked(table: Fields, name: str, *, needed: bool = False) -> tuple[Mark, ...]:
+    return tuple(Mark(*mark) for mark in table.marks(name, needed=needed))
