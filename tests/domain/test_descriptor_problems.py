@@ -90,8 +90,8 @@ def test_all_at_once() -> None:
             " cannot be selected by"
         ),
         (
-            'mine.toml:16: page.send[2]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is the'
-            " number 7"
+            'mine.toml:16: page.send[2]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is'
+            " the number 7"
         ),
         (
             'mine.toml:18: page.stop: must be a list of marks: each is a CSS selector, or {selector = "…", text = "…",'

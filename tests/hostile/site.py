@@ -238,8 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_file(MODULES.joinpath(*names))
             case ["static", *names]:
                 self._send_file(PAGE.joinpath(*names))
-            case _ if variant := self._site.hosts.get(self.headers.get("Host", "").partition(":")[0]):
-                self._send_page(variant)
+            case _ if hosted := self._site.hosts.get(self.headers.get("Host", "").partition(":")[0]):
+                self._send_page(hosted)
             case _:
                 self._send(404, b"", _TYPES[".html"])
 
