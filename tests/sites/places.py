@@ -30,6 +30,7 @@ TRAITS: Final = {
     "late-turns": "late-turns",
     "hover": "hover",
     "no-copy": "no-copy",
+    "wall": "wall",
     "all": "ko,hydrates,twins,site-decoys,blocks,short-list",
 }
 """What is special of a page, and the variants that it is made of."""

@@ -41,6 +41,7 @@ def describe_providers(site: Site) -> Callable[[Path], None]:
         for name in EDITORS:
             for trait, traits in TRAITS.items():
                 stand_for(directory, site, name, trait, traits)
+        stand_for(directory, site, "chatgpt", "work", "work")
 
     return write
 
@@ -148,6 +149,17 @@ async def test_stop(name: str, server: Server, site: Site) -> None:
     assert (cancelled.state, site.stop_presses(prompt)) == (Turn.STATE_CANCELLED, 1)
     assert _TEXT.startswith(cancelled.answer_markdown)
     assert [got.prompt for got in site.received(prompt)] == [prompt]
+
+
+@pytest.mark.long
+async def test_other_surface(server: Server, site: Site) -> None:
+    """Nothing is sent on the Work surface of ChatGPT."""
+    prompt = f"Prompt {uuid4().hex}"
+
+    turn = await (await talk(server, "chatgpt-work")).answer(prompt)
+
+    assert (turn.error.reason, turn.error.metadata["page_touched"]) == ("PROVIDER_COMPOSER_UNUSABLE", "no")
+    assert site.received(prompt) == []
 
 
 @pytest.mark.long

@@ -1,13 +1,8 @@
 // The composer's part of the page script: which box takes the prompt, what it holds, and the one press of send.
 // It changes the page only in `focus`, `selectAll` and `press`.
 (page) => {
-  const { marks, marked, isMarked, visible, within, inTurn, turnSelector, controls } = page;
+  const { marks, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls } = page;
 
-  // Boxes that take text and are no composer, unless the descriptor says where the composer is.
-  const elsewhere = [
-    "nav", "aside", "dialog", "[role=navigation]", "[role=complementary]", "[role=dialog]", "[role=alertdialog]",
-    "[role=search]", "[role=searchbox]", "[type=search]",
-  ].join();
   const editableInside = '[contenteditable="true"], textarea';
 
   const isField = (element) => element.matches("textarea, input");
@@ -20,7 +15,8 @@
     (!editable(element) && element.shadowRoot?.querySelector(editableInside)) || element;
   const inPlace = (element) =>
     !inTurn(element) &&
-    (marks.composer_root ? Boolean(within(element, marks.composer_root)) : !within(element, elsewhere));
+    !isElsewhere(element) &&
+    (!marks.composer_root || Boolean(within(element, marks.composer_root)));
   const seen = (element) => {
     const box = element.getBoundingClientRect();
     return (

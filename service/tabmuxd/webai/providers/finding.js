@@ -34,13 +34,19 @@
   const isMarked = (element, mark) => element.matches(mark.selector) && fits(element, mark);
   const turnSelector = [marks.user_turn, ...marks.assistant_turn].join(", ");
   const inTurn = (element) => Boolean(within(element, turnSelector));
+  // Where boxes and controls are not those of the chat, unless the descriptor says where its composer is.
+  const elsewhere = [
+    "nav", "aside", "dialog", "[role=navigation]", "[role=complementary]", "[role=dialog]", "[role=alertdialog]",
+    "[role=search]", "[role=searchbox]", "[type=search]",
+  ].join();
+  const isElsewhere = (element) => !marks.composer_root && Boolean(within(element, elsewhere));
   const controls = (wanted, below) => {
     for (const mark of wanted) {
-      const found = marked(mark, below).filter((element) => visible(element) && !inTurn(element));
+      const found = marked(mark, below).filter((element) => visible(element) && !inTurn(element) && !isElsewhere(element));
       if (found.length) return found;
     }
     return [];
   };
 
-  return { marks, root, all, marked, isMarked, visible, within, inTurn, turnSelector, controls };
+  return { marks, root, all, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls };
 }
