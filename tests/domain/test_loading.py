@@ -118,7 +118,10 @@ def test_broken(tmp_path: Path) -> None:
         assert _settled(providers) == set()
     problems = [
         f"{path}:7: start_uri: must be an http or https address at one of 'hosts', without user and password",
-        f"{path}:14: page.composer: is missing, and must be a list of texts, none of them empty",
+        (
+            f"{path}:14: page.composer: is missing, and must be a list of marks: each is a CSS selector, or"
+            ' {selector = "…", text = "…", name = "…"}'
+        ),
         f"{path}:17: page.compose: is unknown; did you mean 'composer'?",
     ]
     missing = f"{tmp_path / 'b.toml'}:1: schema: is missing; write schema = 1 at the top"
