@@ -43,6 +43,15 @@ from tabmuxd.resources.orders import (
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.provider import Provider, ProviderCapability
+from tabmuxd.resources.provider_status import (
+    ComposerState,
+    Interstitial,
+    ProviderLimit,
+    ProviderProbe,
+    ProviderStatus,
+    SelectorFinding,
+    SignIn,
+)
 from tabmuxd.resources.session import Return, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.session import Warning as TurnWarning
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
@@ -67,6 +76,20 @@ TURN = Turn(
 )  # fmt: skip
 LEASE = Lease(
     "leases/k3v9x2m7qd", TAB.name, LeaseTerms(), NOW + timedelta(seconds=30), 1, NOW, owner="local", revision=6
+)
+STATUS = ProviderStatus(
+    "chatgpt", TAB.name, 1, "7", NOW,
+    ready=True,
+    sign_in=SignIn.SIGNED_IN,
+    composer=ComposerState.USABLE,
+    interstitial=Interstitial.NONE,
+    limit=ProviderLimit("Limit reached.", NOW + timedelta(hours=2)),
+    shown_model="Pro",
+    conversation_uri="https://chatgpt.com/c/1?token=secret",
+    warnings=(TurnWarning("error-shown", "The page shows an error."),),
+)  # fmt: skip
+PROBE = ProviderProbe(
+    (SelectorFinding("page.send", "button", "Send", 3, 2, 1, "button#send", "none", "Go"),), 1, "7", NOW
 )
 NAVIGATION = Navigation(NavigationOutcome.REACHED, LoadMilestone.LOADED, 200)
 BROWSER = Browser("browsers/main", BrowserState.ACTIVE, Ownership.LAUNCHED, generation=1)
@@ -258,6 +281,21 @@ class FakeImports:
 
 
 @dataclass
+class FakeOnlooker:
+    """Looks that find `STATUS` and `PROBE`."""
+
+    below: Below
+
+    async def status(self, name: str) -> ProviderStatus:
+        await self.below.asked("status", name)
+        return STATUS
+
+    async def probe(self, provider: str, name: str) -> ProviderProbe:
+        await self.below.asked("probe", provider, name)
+        return PROBE
+
+
+@dataclass
 class FakeWebAi:
     """Sessions and turns that answer with `SESSION` and `TURN`."""
 
@@ -266,8 +304,10 @@ class FakeWebAi:
     providers: list[Provider] = field(default_factory=lambda: [PROVIDER])
     sessions: FakeSessions = field(init=False)
     imports: FakeImports = field(init=False)
+    onlooker: FakeOnlooker = field(init=False)
 
     def __post_init__(self) -> None:
+        self.onlooker = FakeOnlooker(self.below)
         self.sessions = FakeSessions(self.below)
         self.imports = FakeImports(self.below)
 

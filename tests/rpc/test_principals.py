@@ -78,8 +78,8 @@ def test_scopes() -> None:
         frozenset({Scope.ADMIN}): ["AdoptTab", "ImportSessions"],
         frozenset({Scope.READ}): [
             "CaptureScreenshot", "CheckTabHealth", "GetBrowser", "GetProviderStatus", "GetSession", "GetTab", "GetTurn",
-            "ListBrowsers", "ListLeases", "ListProviders", "ListSessions", "ListTabs", "ListTurns", "ReadArtifact",
-            "RenderPrompt", "StreamAnswer", "TakeSnapshot", "WaitTurn", "WatchSessions", "WatchTabs",
+            "ListBrowsers", "ListLeases", "ListProviders", "ListSessions", "ListTabs", "ListTurns", "ProbeProvider",
+            "ReadArtifact", "RenderPrompt", "StreamAnswer", "TakeSnapshot", "WaitTurn", "WatchSessions", "WatchTabs",
         ],
         frozenset({Scope.DRIVE}): [
             "AcquireLease", "ActivateTab", "CloseTab", "CloseTabs", "CreateTab", "EvaluateScript", "NavigateTab",

@@ -17,6 +17,8 @@ from tabmux.v1 import web_ai_service_pb2 as ai_pb
 from tabmux.v1.lease_pb2 import LeaseTerms as LeaseTermsMessage
 from tabmux.v1.prompt_pb2 import Prompt
 from tabmux.v1.prompt_pb2 import PromptParts as PromptPartsMessage
+from tabmux.v1.provider_pb2 import ProviderLimit, SelectorFinding
+from tabmux.v1.provider_pb2 import ProviderStatus as ProviderStatusMessage
 from tabmux.v1.session_pb2 import Session
 from tabmux.v1.warning_pb2 import Warning as WarningMessage
 from tabmuxd import wire
@@ -49,6 +51,7 @@ from tests.rpc.fakes import (
     HISTORY,
     LEASE,
     NAVIGATION,
+    NOW,
     PROVIDER,
     SESSION,
     TAB,
@@ -219,6 +222,53 @@ CASES: dict[str, Case] = {
                 character_count=6,
                 sha256=sha256(b"Warum?").hexdigest(),
                 warnings=[WarningMessage(code="part-empty", message="m")],
+            )
+        ],
+    ),
+    "GetProviderStatus": (
+        ai_pb.GetProviderStatusRequest(tab=TAB.name),
+        [("status", TAB.name)],
+        [
+            ai_pb.GetProviderStatusResponse(
+                status=ProviderStatusMessage(
+                    provider="chatgpt",
+                    tab=TAB.name,
+                    generation=1,
+                    ready=True,
+                    sign_in=ProviderStatusMessage.SIGN_IN_SIGNED_IN,
+                    composer=ProviderStatusMessage.COMPOSER_USABLE,
+                    interstitial=ProviderStatusMessage.INTERSTITIAL_NONE,
+                    limit=ProviderLimit(evidence="Limit reached.", reset_time=wire.timestamp(NOW + timedelta(hours=2))),
+                    shown_model="Pro",
+                    conversation_uri="https://chatgpt.com/c/1?token=redacted",
+                    warnings=[WarningMessage(code="error-shown", message="The page shows an error.")],
+                    descriptor_version="7",
+                    check_time=wire.timestamp(NOW),
+                )
+            )
+        ],
+    ),
+    "ProbeProvider": (
+        ai_pb.ProbeProviderRequest(provider="chatgpt", tab=TAB.name),
+        [("probe", "chatgpt", TAB.name)],
+        [
+            ai_pb.ProbeProviderResponse(
+                findings=[
+                    SelectorFinding(
+                        field="page.send",
+                        selector="button",
+                        text="Send",
+                        match_count=3,
+                        visible_count=2,
+                        taken_count=1,
+                        element="button#send",
+                        problem="none",
+                        name="Go",
+                    )
+                ],
+                generation=1,
+                descriptor_version="7",
+                check_time=wire.timestamp(NOW),
             )
         ],
     ),

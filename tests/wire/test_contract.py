@@ -18,7 +18,7 @@ from tabmux.v1 import (
     tab_service_pb2,
     web_ai_service_pb2,
 )
-from tabmuxd.resources import browser, event, imports, provider, session, tab
+from tabmuxd.resources import browser, event, imports, provider, provider_status, session, tab
 from tabmuxd.resources.errors import Reason, code_of
 
 PROTO = Path(__file__).parents[2] / "proto/tabmux/v1"
@@ -28,6 +28,9 @@ ENUMS: list[tuple[type[IntEnum], EnumDescriptor]] = [
     (browser.Ownership, browser_pb2.Browser.Ownership.DESCRIPTOR),
     (event.EventKind, event_pb2.EventKind.DESCRIPTOR),
     (event.ChangeCause, event_pb2.ChangeCause.DESCRIPTOR),
+    (provider_status.SignIn, provider_pb2.ProviderStatus.SignIn.DESCRIPTOR),
+    (provider_status.ComposerState, provider_pb2.ProviderStatus.Composer.DESCRIPTOR),
+    (provider_status.Interstitial, provider_pb2.ProviderStatus.Interstitial.DESCRIPTOR),
     (session.SessionState, session_pb2.Session.State.DESCRIPTOR),
     (session.RetireCause, session_pb2.Session.RetireCause.DESCRIPTOR),
     (session.Return, web_ai_service_pb2.RecoverSessionResponse.Strategy.DESCRIPTOR),
@@ -64,7 +67,7 @@ def test_enum(ours: type[IntEnum], theirs: EnumDescriptor) -> None:
 
 def test_every_enum_is_compared() -> None:
     """No enum of the resources is left out of the comparison above, but one that is not shown."""
-    modules = (browser, event, imports, provider, session, tab)
+    modules = (browser, event, imports, provider, provider_status, session, tab)
     defined = {
         value
         for module in modules

@@ -23,7 +23,7 @@ from tabmux.places import Place, find_authorization, find_place
 from tabmux.prompts import Preamble, Said
 from tabmux.tabs import MILESTONES, Milestone, Tab
 from tabmux.v1.event_pb2 import EventKind, WatchProgress, WatchSnapshot, WatchStart
-from tabmux.v1.provider_pb2 import Provider
+from tabmux.v1.provider_pb2 import Provider, ProviderStatus
 from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.tab_pb2 import Tab as TabResource
 from tabmux.v1.tab_service_pb2 import (
@@ -36,6 +36,7 @@ from tabmux.v1.tab_service_pb2 import (
 from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 from tabmux.v1.web_ai_service_pb2 import (
     ImportSessionsResponse,
+    ProbeProviderResponse,
     RenderPromptResponse,
     WatchSessionsRequest,
     WatchSessionsResponse,
@@ -235,6 +236,14 @@ class Client:
             ttl=ttl,
             dry_run=dry_run,
         )
+
+    async def provider_status(self, tab: str) -> ProviderStatus:
+        """What the tab of this name shows of the provider it is at; changes nothing there."""
+        return await providers.provider_status(self._ai, self._calls, tab)
+
+    async def probe_provider(self, provider: str, tab: str) -> ProbeProviderResponse:
+        """What each selector of the provider's descriptor finds in the tab of this name; changes nothing there."""
+        return await providers.probe_provider(self._ai, self._calls, provider, tab)
 
     def answer(self, turn: str) -> Answer:
         """Answer of a turn that was sent before, by the turn's name: picks it up again."""

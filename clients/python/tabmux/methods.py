@@ -121,6 +121,7 @@ METHODS: Mapping[str, MethodRule] = MappingProxyType(
         "ListProviders": MethodRule(_seconds(5), _always),
         "RenderPrompt": MethodRule(_seconds(5), _always),
         "GetProviderStatus": MethodRule(_seconds(10), _always),
+        "ProbeProvider": MethodRule(_seconds(10), _always),
         "CreateSession": MethodRule(_seconds(15), _with_field("session_id")),
         "GetSession": MethodRule(_seconds(5), _always),
         "ListSessions": MethodRule(_seconds(5), _always),

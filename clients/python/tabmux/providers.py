@@ -1,11 +1,16 @@
-"""Providers: which there are, and what can be done with them."""
+"""Providers: which there are, what a tab shows of one, and what its descriptor finds there."""
 
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from tabmux.calls import Calls
-from tabmux.v1.provider_pb2 import Provider
-from tabmux.v1.web_ai_service_pb2 import ListProvidersRequest
+from tabmux.v1.provider_pb2 import Provider, ProviderStatus
+from tabmux.v1.web_ai_service_pb2 import (
+    GetProviderStatusRequest,
+    ListProvidersRequest,
+    ProbeProviderRequest,
+    ProbeProviderResponse,
+)
 
 if TYPE_CHECKING:
     from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceAsyncStub  # exists for type checkers only
@@ -21,3 +26,15 @@ async def list_providers(service: "WebAiServiceAsyncStub", calls: Calls) -> Asyn
         if not response.next_page_token:
             return
         request.page_token = response.next_page_token
+
+
+async def provider_status(service: "WebAiServiceAsyncStub", calls: Calls, tab: str) -> ProviderStatus:
+    """What the tab of this name shows of the provider it is at."""
+    return (await calls.unary(service.GetProviderStatus, GetProviderStatusRequest(tab=tab))).status
+
+
+async def probe_provider(
+    service: "WebAiServiceAsyncStub", calls: Calls, provider: str, tab: str
+) -> ProbeProviderResponse:
+    """What each selector of the provider's descriptor finds in the tab of this name."""
+    return await calls.unary(service.ProbeProvider, ProbeProviderRequest(provider=provider, tab=tab))

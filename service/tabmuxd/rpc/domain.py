@@ -34,6 +34,7 @@ from tabmuxd.resources.orders import (
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.provider import Provider
+from tabmuxd.resources.provider_status import ProviderProbe, ProviderStatus
 from tabmuxd.resources.session import Session, TabDisposition, Turn
 from tabmuxd.resources.tab import Navigation, Tab
 
@@ -184,8 +185,25 @@ class Imports(Protocol):
         ...
 
 
+class Onlooker(Protocol):
+    """What tabs show of providers."""
+
+    async def status(self, name: str) -> ProviderStatus:
+        """What a tab shows of the provider it is at."""
+        ...
+
+    async def probe(self, provider: str, name: str) -> ProviderProbe:
+        """What each selector of a provider's descriptor finds in a tab."""
+        ...
+
+
 class WebAi(Protocol):
     """Sessions and turns."""
+
+    @property
+    def onlooker(self) -> Onlooker:
+        """What looks at pages of providers."""
+        ...
 
     @property
     def imports(self) -> Imports:

@@ -45,6 +45,7 @@ METHOD_SCOPES: Final[Mapping[str, frozenset[Scope]]] = {
     "/tabmux.v1.TabService/WatchTabs": _READ,
     "/tabmux.v1.WebAiService/ListProviders": _READ,
     "/tabmux.v1.WebAiService/GetProviderStatus": _READ,
+    "/tabmux.v1.WebAiService/ProbeProvider": _READ,
     "/tabmux.v1.WebAiService/RenderPrompt": _READ,
     "/tabmux.v1.WebAiService/CreateSession": _AI,
     "/tabmux.v1.WebAiService/GetSession": _READ,

@@ -44,15 +44,21 @@ class KnownAnswer:
     sha256: str
 
 
+def provider_id(provider: str) -> str:
+    """The id of a provider, which may be known or not."""
+    if not provider:
+        raise invalid_field("provider", "must be the id of a provider, such as chatgpt")
+    return provider
+
+
 def session_order(request: pb.CreateSessionRequest) -> SessionOrder:
     """`CreateSession`."""
-    if not request.provider:
-        raise invalid_field("provider", "must be the id of a provider, such as chatgpt")
+    provider = provider_id(request.provider)
     if request.session_id and not is_session_id(request.session_id):
         raise invalid_field("session_id", "must be 1 to 63 characters of a-z, 0-9 and -, or empty")
     policy, tab, group = _tab_policy(request)
     return SessionOrder(
-        provider=request.provider,
+        provider=provider,
         policy=policy,
         tab=tab,
         browser=fields.first_browser("browser", request.browser),

@@ -17,8 +17,15 @@ from tabmuxd.rpc.prompt_requests import rendered_prompt
 from tabmuxd.rpc.session_requests import import_chunks, import_order, retired_session, session_filter, session_update
 from tabmuxd.rpc.watch_requests import sessions_watch
 from tabmuxd.rpc.watches import OpenWatch, WatchSlots
-from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, session_order, turn_wait
-from tabmuxd.wire import import_message, session_message, turn_message, warning_message
+from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, provider_id, session_order, turn_wait
+from tabmuxd.wire import (
+    import_message,
+    provider_probe_message,
+    provider_status_message,
+    session_message,
+    turn_message,
+    warning_message,
+)
 
 
 class WebAiService:
@@ -46,6 +53,18 @@ class WebAiService:
     async def ListProviders(self, request: pb.ListProvidersRequest, caller: Principal) -> pb.ListProvidersResponse:
         """List the providers that the server has descriptors for, by id."""
         return providers_page(self._web_ai.list_providers(), page_of(request, self._events.progress))
+
+    async def GetProviderStatus(
+        self, request: pb.GetProviderStatusRequest, caller: Principal
+    ) -> pb.GetProviderStatusResponse:
+        """Tell what a tab shows of a provider; everybody who reads may look."""
+        status = await self._web_ai.onlooker.status(fields.tab_name("tab", request.tab))
+        return pb.GetProviderStatusResponse(status=provider_status_message(status))
+
+    async def ProbeProvider(self, request: pb.ProbeProviderRequest, caller: Principal) -> pb.ProbeProviderResponse:
+        """Tell what each selector of a descriptor finds in a tab."""
+        tab = fields.tab_name("tab", request.tab)
+        return provider_probe_message(await self._web_ai.onlooker.probe(provider_id(request.provider), tab))
 
     async def CreateSession(self, request: pb.CreateSessionRequest, caller: Principal) -> pb.CreateSessionResponse:
         """Start a session, or find the caller's own of that id."""

@@ -42,6 +42,7 @@ from tabmuxd.tabs.lease_records import claim, driven, fence, grant, holder
 from tabmuxd.tabs.lease_rules import Right
 from tabmuxd.tabs.leases import Leases
 from tabmuxd.tabs.lines import Lines
+from tabmuxd.tabs.looks import Looks
 from tabmuxd.tabs.opening import Ready
 from tabmuxd.tabs.orphans import Orphans
 from tabmuxd.tabs.owed import OwedCloses
@@ -78,6 +79,7 @@ class Tabs:
         self.orphans = Orphans(hosts, log, self._owed, clock)
         self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock, tried_again=self._owed.knows)
         self._health = Health(hosts, log, tasks, self._lines, clock)
+        self.looks = Looks(hosts, self._rights, self._health)
         self.recovery = Recovery(hosts, log, tasks, self._health, random, clock)
 
         for host in hosts:

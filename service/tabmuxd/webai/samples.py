@@ -95,21 +95,21 @@ def sample_of(value: Mapping[str, object]) -> Sample:
     try:
         turns = cast("list[Mapping[str, object]]", value["turns"])
         return Sample(
-            uri=_text(value["uri"]),
-            title=_text(value["title"]),
+            uri=text_of(value["uri"]),
+            title=text_of(value["title"]),
             ready=bool(value["ready"]),
-            composer=_one_of(value["composer"], _COMPOSERS),
-            composer_text=_text(value["composer_text"]),
+            composer=one_of(value["composer"], _COMPOSERS),
+            composer_text=text_of(value["composer_text"]),
             composer_exact=bool(value["composer_exact"]),
             send_count=int(cast("int", value["send"])),
             stop=bool(value["stop"]),
-            failure=_text(value["failure"]),
+            failure=text_of(value["failure"]),
             failure_key=int(cast("int", value["failure_key"])),
             turns=tuple(_turn(turn) for turn in turns),
             frames=int(cast("int", value["frames"])),
             reading=int(cast("int", value["reading"])),
-            barrier=_one_of(value["barrier"], _BARRIERS),
-            barrier_text=_text(value["barrier_text"]),
+            barrier=one_of(value["barrier"], _BARRIERS),
+            barrier_text=text_of(value["barrier_text"]),
             still=float(cast("float", value["still"])),
             whole=bool(value["whole"]),
             focused=bool(value["focused"]),
@@ -119,26 +119,28 @@ def sample_of(value: Mapping[str, object]) -> Sample:
 
 
 def _turn(value: Mapping[str, object]) -> SeenTurn:
-    role: Role = _one_of(value["role"], _ROLES)
+    role: Role = one_of(value["role"], _ROLES)
     text = value.get("text")
     return SeenTurn(
-        key=_text(value["key"]),
+        key=text_of(value["key"]),
         role=role,
-        text=None if text is None else _text(text),
+        text=None if text is None else text_of(text),
         done=bool(value.get("done", False)),
         hint=bool(value.get("hint", False)),
         files=bool(value.get("files", False)),
     )
 
 
-def _one_of(value: object, known: tuple[T, ...]) -> T:
+def one_of(value: object, known: tuple[T, ...]) -> T:
+    """The one of `known` that a page's script gave; raises TypeError for anything else."""
     for one in known:
         if value == one:
             return one
     raise TypeError(f"none of {known}: {type(value).__name__}")
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A text that a page's script gave, as UTF-8 can hold it; raises TypeError for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"not a text: {type(value).__name__}")
     # A page can hold halves of characters (lone surrogates), which UTF-8 cannot.

@@ -28,6 +28,7 @@ from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.importing.service import Importing
 from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine, line_of
+from tabmuxd.webai.onlooker import Onlooker, unknown_provider
 from tabmuxd.webai.owning import active, may_act_in, owned
 from tabmuxd.webai.preambles import SAFETY_PREAMBLE
 from tabmuxd.webai.providers.describing import described
@@ -85,6 +86,7 @@ class WebAi:
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
         self.imports = Importing(providers, tabs, log, random=random, clock=clock)
+        self.onlooker = Onlooker(providers, self._descriptor_for, tabs, log, clock)
         self.sessions = Sessions(tabs, log, tasks, feeds, clock, self.cancel_turn)
 
     def __repr__(self) -> str:
@@ -239,7 +241,7 @@ class WebAi:
         provider = session.provider if session else ""
         descriptor = self.providers.of_version(provider, session.descriptor_version if session else "")
         if descriptor is None:
-            ending = records.Ending(TurnState.FAILED, refused=_unknown_provider(provider))
+            ending = records.Ending(TurnState.FAILED, refused=unknown_provider(provider))
             self._tasks.spawn(
                 self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
             )
@@ -286,7 +288,7 @@ class WebAi:
         kept = self.providers.of_version(session.provider, session.descriptor_version)
         present = self.providers.get(session.provider)
         if kept is None:
-            raise _unknown_provider(session.provider)
+            raise unknown_provider(session.provider)
         if present is None or kept is present or not session.last_turn:
             return kept
         last = await self.get_turn(session.last_turn)
@@ -295,7 +297,7 @@ class WebAi:
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
         if descriptor is None:
-            raise _unknown_provider(provider)
+            raise unknown_provider(provider)
         return descriptor
 
 
@@ -374,7 +376,3 @@ def _insert_turn(
 def _last(found: list[AnswerPart], latest: bytes, turn: Turn) -> list[AnswerPart]:
     last = found.pop() if found else AnswerPart(len(latest), "", len(latest))
     return [*found, replace(last, turn=turn, sha256=hashlib.sha256(latest).hexdigest())]
-
-
-def _unknown_provider(provider: str) -> Refused:
-    return refuse(Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider)

@@ -1,6 +1,7 @@
 """Resources as messages of the contract, and back; no I/O."""
 
 from tabmuxd.wire.imports import import_message
+from tabmuxd.wire.provider_status import provider_probe_message, provider_status_message
 from tabmuxd.wire.redaction import redact_uri, shown_failure
 from tabmuxd.wire.resources import (
     artifact_message,
@@ -33,6 +34,8 @@ __all__ = [
     "navigation_message",
     "progress_message",
     "provider_message",
+    "provider_probe_message",
+    "provider_status_message",
     "redact_uri",
     "session_message",
     "shown_failure",

@@ -10,6 +10,7 @@ from datetime import timedelta
 from tabmux.cli.exits import MEANINGS
 from tabmux.cli.prompt_arguments import add_prompt, settle_key, settle_prompt
 from tabmux.cli.provider_arguments import add_providers
+from tabmux.cli.status_arguments import add_probe, add_status
 from tabmux.names import checked_request_id, checked_session_id
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
@@ -146,9 +147,11 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     )
     watch.add_argument("turn", nargs="?", metavar="TURN", help="name of a turn, or a session for its last turn")
     _add_since(watch)
+    add_status(lambda command, help_: _leaf(commands.add_parser, command, help_), duration)
     providers = commands.add_parser("providers", help="list providers, and check descriptors", allow_abbrev=False)
     provider_commands = providers.add_subparsers(metavar="COMMAND", required=True)
     add_providers(lambda command, help_: _leaf(provider_commands.add_parser, command, help_))
+    add_probe(lambda command, help_: _leaf(provider_commands.add_parser, command, help_))
     sessions = commands.add_parser("sessions", help="list, label, retire and import conversations", allow_abbrev=False)
     _add_session_commands(sessions)
 

@@ -8,7 +8,15 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from types import MappingProxyType
 
-from tabmux.cli import ai_commands, provider_commands, server_commands, session_commands, tab_commands
+from tabmux.cli import (
+    ai_commands,
+    login_command,
+    provider_commands,
+    server_commands,
+    session_commands,
+    status_commands,
+    tab_commands,
+)
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import UnreachableError, exit_of, tell
 from tabmux.cli.output import Output
@@ -30,6 +38,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "ai send": ai_commands.send,
         "ai render": ai_commands.render,
         "ai providers list": provider_commands.list_,
+        "ai status": status_commands.status,
+        "ai login": login_command.login,
+        "ai providers probe": status_commands.probe,
         "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
         "ai sessions list": session_commands.list_,

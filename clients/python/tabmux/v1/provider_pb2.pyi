@@ -178,7 +178,7 @@ class ProviderStatus(_message.Message):
         COMPOSER_USABLE: ProviderStatus._Composer.ValueType  # 1
         """Takes a prompt."""
         COMPOSER_BUSY: ProviderStatus._Composer.ValueType  # 2
-        """An answer is being written."""
+        """An answer is being written, or it holds what the service types there."""
         COMPOSER_OCCUPIED: ProviderStatus._Composer.ValueType  # 3
         """Holds text that the service did not put there."""
         COMPOSER_BLOCKED: ProviderStatus._Composer.ValueType  # 4
@@ -194,7 +194,7 @@ class ProviderStatus(_message.Message):
     COMPOSER_USABLE: ProviderStatus.Composer.ValueType  # 1
     """Takes a prompt."""
     COMPOSER_BUSY: ProviderStatus.Composer.ValueType  # 2
-    """An answer is being written."""
+    """An answer is being written, or it holds what the service types there."""
     COMPOSER_OCCUPIED: ProviderStatus.Composer.ValueType  # 3
     """Holds text that the service did not put there."""
     COMPOSER_BLOCKED: ProviderStatus.Composer.ValueType  # 4
@@ -259,13 +259,15 @@ class ProviderStatus(_message.Message):
     DESCRIPTOR_VERSION_FIELD_NUMBER: _builtins.int
     CHECK_TIME_FIELD_NUMBER: _builtins.int
     provider: _builtins.str
-    """Provider the tab is at, by its host."""
+    """Provider the tab is at, by its host. Where several share that: that of the tab's session, else the one whose start
+    address has the longest path that the tab's address begins with.
+    """
     tab: _builtins.str
     """Tab looked at."""
     generation: _builtins.int
     """Generation of the tab at that moment."""
     ready: _builtins.bool
-    """Whether a prompt could be sent now."""
+    """Whether a prompt could be sent now: the box takes one, and no turn is open in the tab's session."""
     sign_in: Global___ProviderStatus.SignIn.ValueType
     """Whether somebody is signed in."""
     composer: Global___ProviderStatus.Composer.ValueType
@@ -284,7 +286,10 @@ class ProviderStatus(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[_warning_pb2.Warning]:
-        """What else was noticed."""
+        """What else was noticed: `signed-in-suspected` or `signed-out-suspected` by a mark that nobody has confirmed,
+        `sign-in-unclear` where marks contradict each other, `sign-in-unmarked` where the descriptor has none of a sign-in,
+        `page-changed` where the descriptor does not fit what is shown, `page-unreadable`, `error-shown`, `turn-open`.
+        """
 
     @_builtins.property
     def check_time(self) -> _timestamp_pb2.Timestamp:
@@ -342,3 +347,61 @@ class ProviderLimit(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProviderLimit: _TypeAlias = ProviderLimit  # noqa: Y015
+
+@_typing.final
+class SelectorFinding(_message.Message):
+    """What one selector of a descriptor finds on a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELD_FIELD_NUMBER: _builtins.int
+    SELECTOR_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MATCH_COUNT_FIELD_NUMBER: _builtins.int
+    VISIBLE_COUNT_FIELD_NUMBER: _builtins.int
+    TAKEN_COUNT_FIELD_NUMBER: _builtins.int
+    ELEMENT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    field: _builtins.str
+    """Field of the descriptor, such as `page.composer`."""
+    selector: _builtins.str
+    """The selector."""
+    text: _builtins.str
+    """Text that an element has to hold besides; empty where it need not."""
+    match_count: _builtins.int
+    """How many elements match the selector."""
+    visible_count: _builtins.int
+    """How many of these are visible."""
+    taken_count: _builtins.int
+    """How many of these would be taken, by all rules of the field. 0 also where an earlier selector of a field that takes
+    one thing has found it, and for selectors that only exclude.
+    """
+    element: _builtins.str
+    """Name, id and test attribute of the first element that would be taken, else of the first visible one, else of the
+    first that matches, cut to 256 bytes; never its text. Written by the page. Empty where none matches.
+    """
+    problem: _builtins.str
+    """Why the browser refuses the selector; empty where it does not. Cut to 256 bytes."""
+    name: _builtins.str
+    """What an element has to be called besides, as the descriptor says it; empty where it need not."""
+    def __init__(
+        self,
+        *,
+        field: _builtins.str = ...,
+        selector: _builtins.str = ...,
+        text: _builtins.str = ...,
+        match_count: _builtins.int = ...,
+        visible_count: _builtins.int = ...,
+        taken_count: _builtins.int = ...,
+        element: _builtins.str = ...,
+        problem: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["element", b"element", "field", b"field", "match_count", b"match_count", "name", b"name", "problem", b"problem", "selector", b"selector", "taken_count", b"taken_count", "text", b"text", "visible_count", b"visible_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SelectorFinding: _TypeAlias = SelectorFinding  # noqa: Y015

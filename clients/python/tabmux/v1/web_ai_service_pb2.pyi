@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from tabmux.v1 import event_pb2 as _event_pb2
@@ -124,6 +125,70 @@ class GetProviderStatusResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetProviderStatusResponse: _TypeAlias = GetProviderStatusResponse  # noqa: Y015
+
+@_typing.final
+class ProbeProviderRequest(_message.Message):
+    """Request of `ProbeProvider`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    TAB_FIELD_NUMBER: _builtins.int
+    provider: _builtins.str
+    """Provider id."""
+    tab: _builtins.str
+    """Tab to look at. Format: `browsers/{browser}/tabs/{tab}`."""
+    def __init__(
+        self,
+        *,
+        provider: _builtins.str = ...,
+        tab: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "tab", b"tab"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProbeProviderRequest: _TypeAlias = ProbeProviderRequest  # noqa: Y015
+
+@_typing.final
+class ProbeProviderResponse(_message.Message):
+    """Response of `ProbeProvider`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    DESCRIPTOR_VERSION_FIELD_NUMBER: _builtins.int
+    CHECK_TIME_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """Generation of the tab at that moment."""
+    descriptor_version: _builtins.str
+    """Version of the descriptor used."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[_provider_pb2.SelectorFinding]:
+        """What was found, in the order of the descriptor's fields, and in each field in that of its selectors."""
+
+    @_builtins.property
+    def check_time(self) -> _timestamp_pb2.Timestamp:
+        """When the tab was looked at."""
+
+    def __init__(
+        self,
+        *,
+        findings: _abc.Iterable[_provider_pb2.SelectorFinding] | None = ...,
+        generation: _builtins.int = ...,
+        descriptor_version: _builtins.str = ...,
+        check_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["check_time", b"check_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_time", b"check_time", "descriptor_version", b"descriptor_version", "findings", b"findings", "generation", b"generation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProbeProviderResponse: _TypeAlias = ProbeProviderResponse  # noqa: Y015
 
 @_typing.final
 class RenderPromptRequest(_message.Message):

@@ -51,6 +51,11 @@ class WebAiServiceStub(object):
                 request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusRequest.SerializeToString,
                 response_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusResponse.FromString,
                 _registered_method=True)
+        self.ProbeProvider = channel.unary_unary(
+                '/tabmux.v1.WebAiService/ProbeProvider',
+                request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderRequest.SerializeToString,
+                response_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderResponse.FromString,
+                _registered_method=True)
         self.RenderPrompt = channel.unary_unary(
                 '/tabmux.v1.WebAiService/RenderPrompt',
                 request_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.RenderPromptRequest.SerializeToString,
@@ -157,8 +162,18 @@ class WebAiServiceServicer(object):
 
     def GetProviderStatus(self, request, context):
         """Looks at what a tab shows of a provider: signed in, ready for a prompt, a page in the way, a limit. Changes
-        nothing.
-        Reasons: `PROVIDER_NOT_SHOWN`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+        nothing, needs no lease, and waits for no call at work on the tab.
+        Reasons: `PROVIDER_NOT_SHOWN`; `TAB_CLOSED`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProbeProvider(self, request, context):
+        """Tells what each selector of a provider's descriptor finds in a tab at one of its hosts, for whoever repairs one.
+        Changes nothing, as `GetProviderStatus`.
+        Reasons: `PROVIDER_NOT_FOUND`; `PROVIDER_NOT_SHOWN`; `PROVIDER_PAGE_CHANGED`; `TAB_CLOSED`; `TAB_GONE`;
+        `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -332,6 +347,11 @@ def add_WebAiServiceServicer_to_server(servicer, server):
                     request_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusRequest.FromString,
                     response_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusResponse.SerializeToString,
             ),
+            'ProbeProvider': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProbeProvider,
+                    request_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderRequest.FromString,
+                    response_serializer=tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderResponse.SerializeToString,
+            ),
             'RenderPrompt': grpc.unary_unary_rpc_method_handler(
                     servicer.RenderPrompt,
                     request_deserializer=tabmux_dot_v1_dot_web__ai__service__pb2.RenderPromptRequest.FromString,
@@ -479,6 +499,33 @@ class WebAiService(object):
             '/tabmux.v1.WebAiService/GetProviderStatus',
             tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusRequest.SerializeToString,
             tabmux_dot_v1_dot_web__ai__service__pb2.GetProviderStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProbeProvider(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tabmux.v1.WebAiService/ProbeProvider',
+            tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderRequest.SerializeToString,
+            tabmux_dot_v1_dot_web__ai__service__pb2.ProbeProviderResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,8 +44,14 @@ class WebAiServiceStub:
     """Lists the providers the server has descriptors for, by id."""
     GetProviderStatus: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.GetProviderStatusRequest, _web_ai_service_pb2.GetProviderStatusResponse]
     """Looks at what a tab shows of a provider: signed in, ready for a prompt, a page in the way, a limit. Changes
-    nothing.
-    Reasons: `PROVIDER_NOT_SHOWN`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+    nothing, needs no lease, and waits for no call at work on the tab.
+    Reasons: `PROVIDER_NOT_SHOWN`; `TAB_CLOSED`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+    """
+    ProbeProvider: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.ProbeProviderRequest, _web_ai_service_pb2.ProbeProviderResponse]
+    """Tells what each selector of a provider's descriptor finds in a tab at one of its hosts, for whoever repairs one.
+    Changes nothing, as `GetProviderStatus`.
+    Reasons: `PROVIDER_NOT_FOUND`; `PROVIDER_NOT_SHOWN`; `PROVIDER_PAGE_CHANGED`; `TAB_CLOSED`; `TAB_GONE`;
+    `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
     """
     RenderPrompt: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.RenderPromptRequest, _web_ai_service_pb2.RenderPromptResponse]
     """Renders a prompt as `SendPrompt` would. Needs no browser.
@@ -144,8 +150,14 @@ class WebAiServiceAsyncStub(WebAiServiceStub):
     """Lists the providers the server has descriptors for, by id."""
     GetProviderStatus: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.GetProviderStatusRequest, _web_ai_service_pb2.GetProviderStatusResponse]  # type: ignore[assignment]
     """Looks at what a tab shows of a provider: signed in, ready for a prompt, a page in the way, a limit. Changes
-    nothing.
-    Reasons: `PROVIDER_NOT_SHOWN`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+    nothing, needs no lease, and waits for no call at work on the tab.
+    Reasons: `PROVIDER_NOT_SHOWN`; `TAB_CLOSED`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+    """
+    ProbeProvider: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.ProbeProviderRequest, _web_ai_service_pb2.ProbeProviderResponse]  # type: ignore[assignment]
+    """Tells what each selector of a provider's descriptor finds in a tab at one of its hosts, for whoever repairs one.
+    Changes nothing, as `GetProviderStatus`.
+    Reasons: `PROVIDER_NOT_FOUND`; `PROVIDER_NOT_SHOWN`; `PROVIDER_PAGE_CHANGED`; `TAB_CLOSED`; `TAB_GONE`;
+    `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
     """
     RenderPrompt: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.RenderPromptRequest, _web_ai_service_pb2.RenderPromptResponse]  # type: ignore[assignment]
     """Renders a prompt as `SendPrompt` would. Needs no browser.
@@ -253,8 +265,20 @@ class WebAiServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_web_ai_service_pb2.GetProviderStatusResponse, _abc.Awaitable[_web_ai_service_pb2.GetProviderStatusResponse]]:
         """Looks at what a tab shows of a provider: signed in, ready for a prompt, a page in the way, a limit. Changes
-        nothing.
-        Reasons: `PROVIDER_NOT_SHOWN`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+        nothing, needs no lease, and waits for no call at work on the tab.
+        Reasons: `PROVIDER_NOT_SHOWN`; `TAB_CLOSED`; `TAB_GONE`; `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
+        """
+
+    @_abc_1.abstractmethod
+    def ProbeProvider(
+        self,
+        request: _web_ai_service_pb2.ProbeProviderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_web_ai_service_pb2.ProbeProviderResponse, _abc.Awaitable[_web_ai_service_pb2.ProbeProviderResponse]]:
+        """Tells what each selector of a provider's descriptor finds in a tab at one of its hosts, for whoever repairs one.
+        Changes nothing, as `GetProviderStatus`.
+        Reasons: `PROVIDER_NOT_FOUND`; `PROVIDER_NOT_SHOWN`; `PROVIDER_PAGE_CHANGED`; `TAB_CLOSED`; `TAB_GONE`;
+        `TAB_UNRESPONSIVE`; `DIALOG_OPEN`.
         """
 
     @_abc_1.abstractmethod

@@ -14,7 +14,7 @@
   };
 
   // A composer that can be used overrules what asks for a person, and that must not hide a limit.
-  return (composer) => {
+  const barrier = (composer) => {
     for (const kind of composer === "usable" ? [] : ["challenge", "sign_in", "consent"]) {
       if (shown(kind, (element) => !inTurn(element))) return { barrier: kind, barrier_text: "" };
     }
@@ -25,4 +25,6 @@
     const times = [...limit.querySelectorAll("time[datetime]")].map((time) => time.dateTime);
     return { barrier: "limit", barrier_text: [limit.innerText, ...times].join("\n").slice(0, 4096) };
   };
+
+  return { barrier, shown };
 }

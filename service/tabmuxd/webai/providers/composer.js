@@ -46,11 +46,9 @@
     return Boolean(place) && hasControl(place);
   };
 
+  const candidates = () => marks.composer.flatMap((mark) => marked(mark)).map(innermost);
   const find = () => {
-    const found = marks.composer
-      .flatMap((mark) => marked(mark))
-      .map(innermost)
-      .filter((element) => editable(element) && inPlace(element) && seen(element));
+    const found = candidates().filter((element) => editable(element) && inPlace(element) && seen(element));
     return found.find(hasSend) ?? found[0] ?? null;
   };
   const centre = (element) => {
@@ -96,6 +94,10 @@
   return {
     free,
     stops,
+    // The box and the send controls that would be taken; whether a box is there that takes no text.
+    box: find,
+    sends: () => sends(find()),
+    switchedOff: () => candidates().some((element) => !editable(element) && inPlace(element) && seen(element)),
     // Whether something stands in the box that the one send control would send.
     pressable() {
       const box = find();

@@ -48,5 +48,13 @@
     return [];
   };
 
-  return { marks, root, all, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls };
+  // Whether the page has what it needs before anything is typed, as far as the descriptor tells.
+  const isReady = () =>
+    document.readyState !== "loading" &&
+    (!marks.ready || document.querySelector(marks.ready) !== null) &&
+    !marks.not_ready.some((mark) => marked(mark).some(visible));
+
+  return {
+    marks, root, all, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls, isReady,
+  };
 }

@@ -6,7 +6,7 @@
   if (globalThis.tabmux) return;
 
   const found = parts.finding(marks);
-  const { root, marked, visible, controls } = found;
+  const { root, controls, isReady } = found;
 
   // Since when no element came or went, and whether the list of turns was seen to be whole: as it is once a prompt was
   // pressed, until the page goes to another address than the one that the prompt brought it.
@@ -76,13 +76,8 @@
   const basis = { ...found, notePress };
   const { turns, banner, busy, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
-  const { state, free, stops, pressable, ...acting } = parts.composer(page);
-  const barrier = parts.barriers(page);
-
-  const isReady = () =>
-    document.readyState !== "loading" &&
-    (!marks.ready || document.querySelector(marks.ready) !== null) &&
-    !marks.not_ready.some((mark) => marked(mark).some(visible));
+  const { state, free, stops, pressable, box, sends, switchedOff, ...acting } = parts.composer(page);
+  const { barrier } = parts.barriers(page);
 
   globalThis.tabmux = {
     // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
