@@ -27,15 +27,15 @@ def test_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each file is told good, or all that is wrong with it, by line; the exit code tells whether all are good."""
     good, bad, none = (str(tmp_path / name) for name in ("good.toml", "bad.toml", "none.toml"))
     Path(good).write_text(_GOOD)
-    Path(bad).write_text(_GOOD.replace("send =", "sent =").replace("#prompt", "#1"))
+    Path(bad).write_text(_GOOD.replace("user_turn =", "user_tun =").replace("#prompt", "#1"))
     code, lines = _lint(capsys, good, bad, none)
     assert (code, lines[0], lines[1:4], lines[4].split(" [")[0]) == (
         1,
         f"{good}: good: playground-editor, version 1",
         [
-            f"{bad}:14: page.send: is missing, and must be a list of texts, none of them empty",
+            f"{bad}:14: page.user_turn: is missing, and must be a text",
             f"{bad}:17: page.composer[0]: '#1' is no CSS selector: Malformed id selector at position 0",
-            f"{bad}:18: page.sent: is unknown; did you mean 'send'?",
+            f"{bad}:20: page.user_tun: is unknown; did you mean 'user_turn'?",
         ],
         f"{none}:1: cannot be read:",
     )
