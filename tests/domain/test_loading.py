@@ -127,7 +127,7 @@ def test_broken(tmp_path: Path) -> None:
     missing = f"{tmp_path / 'b.toml'}:1: schema: is missing; write schema = 1 at the top"
     assert [(entry["provider"], entry["problems"]) for entry in told] == [
         ("mine", problems),
-        ("", [f"{missing} (docs/providers.md tells what it is)"]),
+        ("b", [f"{missing} (docs/providers.md tells what it is)"]),
     ]
     assert providers.fault("mine") == "\n".join(problems)
     assert described(providers["mine"], providers.fault("mine")).warnings == (

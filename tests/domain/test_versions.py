@@ -44,10 +44,9 @@ class Operator:
         """Versions that the turn of a prompt and its session go by; the turn then ends so."""
         web_ai, log = self.parts.web_ai, self.parts.log
         turn = await web_ai.send_prompt(OWNER, PromptOrder(SESSION, Prompt("why?"), key, key))
-        runner, task = web_ai._running[turn.name]
+        runner, _ = web_ai._running[turn.name]
         used = runner._conversation.descriptor.version
         await log.change(lambda changes: records.end(changes, turn.name, Ending(state)))
-        await task
         return used, log.live.sessions[SESSION].descriptor_version
 
 

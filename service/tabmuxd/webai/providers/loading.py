@@ -138,7 +138,8 @@ class Providers(Mapping[str, Descriptor]):
         faults: list[DescriptorError] = []
         for path, file in sorted(self._files.items()):
             if file.fault is not None:
-                provider = file.content.id if file.content else file.fault.provider
+                # One that cannot be read at all is told of the provider that its name says.
+                provider = file.content.id if file.content else file.fault.provider or path.stem
                 faults.append(DescriptorError(file.fault.source, file.fault.problems, provider))
             if file.content is None:
                 continue
