@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Final, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tabmuxd.resources.errors import Refused
@@ -225,3 +226,14 @@ def test_nothing_happens() -> None:
 
     assert found == Entered((), page.reading)
     assert (page.text, page.cleared, page.reading) == (_PROMPT, [], 2)
+
+
+@pytest.mark.parametrize(("left", "cleared"), [("One", []), ("One  Two", ["One  Two"]), (_PROMPT * 2, [_PROMPT * 2])])
+def test_left_before(left: str, cleared: list[str]) -> None:
+    """What stood there before is cleared if it is the prompt; a part may be anybody's (SUB-08)."""
+    page = _ChatPage(iter(()), text=left)
+
+    found = asyncio.run(_enter(page, "refuse"))
+
+    assert isinstance(found, Entered) is bool(cleared)
+    assert (page.text, page.cleared) == (_PROMPT if cleared else left, cleared)

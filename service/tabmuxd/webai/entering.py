@@ -167,7 +167,8 @@ class Entry:
 
     async def _is_own(self, sample: Sample) -> bool:
         """Whether the service put there what the composer holds: for this prompt, or for one that was not sent."""
-        if submission.is_own_leftover(sample, self._prompt):
+        own, text = submission.is_own_leftover(sample, self._prompt), sample.composer_text
+        if own and (self._may_be_sent or submission.is_telling(text, self._prompt)):
             return True
         return await self._conversation.was_left_behind(sample)
 

@@ -20,6 +20,7 @@ Wait = Literal["wait"]
 Held = Literal["whole", "less", "other"]
 
 _NO_LETTERS: Final = re.compile(r"[\W_]+")
+_TELLING_LETTERS: Final = 32
 _PIECE_CHARACTERS: Final = 8_192
 _PIECE_SEARCH: Final = 1_024
 _SETTLED_READS: Final = 3
@@ -72,6 +73,11 @@ def is_beginning(text: str, prompt: str) -> bool:
     if not held or not own:
         held, own = normalised(text), normalised(prompt)
     return bool(held) and (own * (len(held) // max(1, len(own)) + 1)).startswith(held)
+
+
+def is_telling(text: str, prompt: str) -> bool:
+    """Whether a text that begins as this prompt is long enough to be that, and not somebody's own that begins alike."""
+    return len(letters_of(text)) >= min(_TELLING_LETTERS, len(letters_of(prompt)))
 
 
 def letters_of(text: str) -> str:
