@@ -10,6 +10,8 @@ from typing import Self, TypeVar
 
 import structlog
 
+from tabmuxd.incidents import trace_of
+
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
@@ -65,4 +67,4 @@ class Tasks:
         if task.cancelled():
             return
         if (error := task.exception()) is not None and not awaited:
-            _log.warning("task failed", task=task.get_name(), error=type(error).__name__, exc_info=error)
+            _log.warning("task failed", task=task.get_name(), error=type(error).__name__, trace=trace_of(error))

@@ -24,7 +24,7 @@ from tabmuxd.webai.samples import Composer, Sample, SeenTurn
 
 from tests.domain.values import TAB, chat_session, playground, sample
 
-_PROMPT: Final = "One\nTwo"
+PROMPT: Final = "One\nTwo"
 _DRAFT: Final = "Dear diary"
 _HAPPENINGS: Final = (
     "",
@@ -44,7 +44,7 @@ _HAPPENINGS: Final = (
 )
 
 
-class _Session:
+class FakeSession:
     """A DevTools session over which a test tells what its page sends."""
 
     def __init__(self) -> None:
@@ -54,20 +54,31 @@ class _Session:
         self._handlers[method] = handler
         return lambda: self._handlers.__delitem__(method)
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._handlers)
+
+    def tell(self, method: str, params: dict[str, object]) -> None:
+        """Tell whoever listens to this."""
+        if method in self._handlers:
+            self._handlers[method](params)
+
     def post(self) -> None:
-        self._handlers["Network.requestWillBeSent"]({"request": {"method": "POST", "url": "http://127.0.0.1/"}})
+        """A request with a body leaves the page."""
+        self.tell("Network.requestWillBeSent", {"request": {"method": "POST", "url": "http://127.0.0.1/"}})
 
 
 @contextlib.asynccontextmanager
-async def _heard() -> AsyncGenerator[asyncio.Future[None]]:
+async def heard() -> AsyncGenerator[asyncio.Future[None]]:
     """The page confirms at once that it tells of its network."""
-    heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    heard.set_result(None)
-    yield heard
+    confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    confirmed.set_result(None)
+    yield confirmed
 
 
 @dataclass
-class _ChatPage:
+class FakeChatPage:
     """A page, its clock, and what happens in it at each step."""
 
     happenings: Iterator[str]
@@ -80,11 +91,10 @@ class _ChatPage:
     reading: int = 0
     looked: str = ""
     noisy: bool = False
-    session: _Session = field(default_factory=_Session)
+    session: FakeSession = field(default_factory=FakeSession)
 
-    @property
-    def page(self) -> SimpleNamespace:
-        return SimpleNamespace(tab=TAB, session=self.session, network_heard=_heard)
+    def __post_init__(self) -> None:
+        self.page = SimpleNamespace(tab=TAB, session=self.session, network_heard=heard, end_cause="")
 
     def happen(self) -> None:
         match next(self.happenings, ""):
@@ -135,7 +145,7 @@ class _ChatPage:
 
     async def type(self, text: str, _path: str) -> None:
         self.happen()
-        assert not any(one and _PROMPT.startswith(one) for one in self.sent), "typed again after it was sent"
+        assert not any(one and PROMPT.startswith(one) for one in self.sent), "typed again after it was sent"
         if self.composer == "usable":
             self.text += text
 
@@ -152,7 +162,7 @@ class _ChatPage:
 
 
 @dataclass
-class _Conversation:
+class FakeConversation:
     """The conversation of that page."""
 
     descriptor: Descriptor
@@ -162,7 +172,7 @@ class _Conversation:
 
     async def look_here(
         self,
-        chat: _ChatPage,
+        chat: FakeChatPage,
         known: tuple[str, ...] | None,
         *,
         at_once: bool = False,
@@ -172,37 +182,37 @@ class _Conversation:
         del at_once, ready_within
         return chat.look(known, focus=focus)
 
-    async def look_past(self, chat: _ChatPage, known: tuple[str, ...] | None) -> Sample:
+    async def look_past(self, chat: FakeChatPage, known: tuple[str, ...] | None) -> Sample:
         return chat.look(known, focus=False)
 
     async def was_left_behind(self, _sample: Sample) -> bool:
         return False
 
 
-async def _enter(page: _ChatPage, draft: DraftPolicy) -> Entered | Refused:
-    conversation = _Conversation(replace(playground(), draft=draft))
-    outgoing = Outgoing(_PROMPT)
-    entry = Entry(cast("Conversation", conversation), cast("ChatPage", page), _PROMPT, outgoing)
-    entry._now, entry._deadline = (lambda: page.now), 15.0
-    try:
-        async with outgoing.heard(cast("Page", page.page)):
-            await asyncio.sleep(0)  # the page has confirmed
+async def _enter(page: FakeChatPage, draft: DraftPolicy) -> Entered | Refused:
+    conversation = FakeConversation(replace(playground(), draft=draft))
+    async with Outgoing(PROMPT) as outgoing:
+        await outgoing.listen(cast("Page", page.page), typed=False)
+        entry = Entry(cast("Conversation", conversation), cast("ChatPage", page), PROMPT, outgoing)
+        entry._now, entry._deadline = (lambda: page.now), 15.0
+        await asyncio.sleep(0)  # the page has confirmed
+        try:
             return await entry.enter()
-    except Refused as refused:
-        return refused
+        except Refused as refused:
+            return refused
 
 
 @given(st.lists(st.sampled_from(_HAPPENINGS), max_size=30))
 def test_whole_or_refused(happenings: list[str]) -> None:
     """Whatever happens in a page, the prompt stands there whole, or is refused, and no draft goes (O-132, SUB-08)."""
-    page = _ChatPage(iter(happenings))
+    page = FakeChatPage(iter(happenings))
 
     found = asyncio.run(_enter(page, "refuse"))
 
     assert not any(_DRAFT in text for text in page.cleared)
     if isinstance(found, Entered) and found.reading is not None:
-        assert (page.text, found.reading) == (_PROMPT, page.reading)
-        assert not any(_PROMPT.startswith(text) for text in page.sent)
+        assert (page.text, found.reading) == (PROMPT, page.reading)
+        assert not any(PROMPT.startswith(text) for text in page.sent)
     elif isinstance(found, Entered):
         assert page.sent or page.noisy
 
@@ -210,30 +220,30 @@ def test_whole_or_refused(happenings: list[str]) -> None:
 @given(st.lists(st.sampled_from(_HAPPENINGS), max_size=30))
 def test_replaced_draft(happenings: list[str]) -> None:
     """Where drafts are replaced, the composer holds the prompt alone in the end, or it is refused (O-132, SUB-08)."""
-    page = _ChatPage(iter(happenings))
+    page = FakeChatPage(iter(happenings))
 
     found = asyncio.run(_enter(page, "clear"))
 
     if isinstance(found, Entered) and found.reading is not None:
-        assert (page.text, found.reading) == (_PROMPT, page.reading)
+        assert (page.text, found.reading) == (PROMPT, page.reading)
 
 
 def test_nothing_happens() -> None:
     """In a page that behaves, the prompt is typed once and nothing is cleared (SUB-06)."""
-    page = _ChatPage(iter(()))
+    page = FakeChatPage(iter(()))
 
     found = asyncio.run(_enter(page, "refuse"))
 
     assert found == Entered((), page.reading)
-    assert (page.text, page.cleared, page.reading) == (_PROMPT, [], 2)
+    assert (page.text, page.cleared, page.reading) == (PROMPT, [], 2)
 
 
-@pytest.mark.parametrize(("left", "cleared"), [("One", []), ("One  Two", ["One  Two"]), (_PROMPT * 2, [_PROMPT * 2])])
+@pytest.mark.parametrize(("left", "cleared"), [("One", []), ("One  Two", ["One  Two"]), (PROMPT * 2, [PROMPT * 2])])
 def test_left_before(left: str, cleared: list[str]) -> None:
     """What stood there before is cleared if it is the prompt; a part may be anybody's (SUB-08)."""
-    page = _ChatPage(iter(()), text=left)
+    page = FakeChatPage(iter(()), text=left)
 
     found = asyncio.run(_enter(page, "refuse"))
 
     assert isinstance(found, Entered) is bool(cleared)
-    assert (page.text, page.cleared) == (_PROMPT if cleared else left, cleared)
+    assert (page.text, page.cleared) == (PROMPT if cleared else left, cleared)

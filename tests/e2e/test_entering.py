@@ -110,7 +110,11 @@ CASES: Final = (
 )
 MORE: Final = ("late-composer", "doubles", "other-send", "slow-take", "never-send", "no-send", "only-microphone")
 """Cases that prove little more than others do."""
-BARRED: Final = (*(f"barred,{kind}" for kind in ("sign-in", "challenge", "consent", "limit")), "barred", "words")
+BARRED: Final = (
+    *(f"barred,{kind}" for kind in ("sign-in", "challenge", "consent", "limit", "bars-typed")),
+    "barred",
+    "words",
+)
 OTHER: Final = (Case("late-turns"), Case("draft-later"), Case("signed-out"), Case("covered", draft="clear"))
 
 
@@ -349,6 +353,21 @@ async def test_blocked_before(kind: str, server: Server, site: Site, person: Per
     )
     assert (typed, len(site.received(prompt))) == ([""], 1)
     assert not any(turn.HasField("error") for turn in (*seen[:1], *seen[2:]))
+
+
+@pytest.mark.long
+async def test_sent_while_blocked(server: Server, site: Site, person: Person) -> None:
+    """A person who signs in and presses Enter sends what was typed; the service does not send it again (O-132, SUB-12)."""
+    one = await talk(server, "hostile-barred-bars-typed")
+    prompt = site.answer(
+        unique(), answer(show(6, user=False, stop=0), grow("An answer.", 0.3), show(0, stop=0, done=True))
+    )
+    turn = await one.ask(prompt)
+    await one.when(turn, Turn.STATE_BLOCKED)
+    await person.evaluate(await page_of(one, person), "engine.unbar(); void engine.press()")
+    await one.end(turn)
+
+    assert len(site.received(prompt)) == 1
 
 
 async def test_blocked_in_answer(server: Server, site: Site, person: Person) -> None:

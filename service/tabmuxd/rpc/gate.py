@@ -20,13 +20,13 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import status_pb2
 
+from tabmuxd.incidents import new_incident, trace_of
 from tabmuxd.resources.errors import NotBuilt, Refused
 from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import statuses
 from tabmuxd.rpc.deadlines import begin_call
 from tabmuxd.rpc.drain import Drain
-from tabmuxd.rpc.incidents import new_incident, trace_of
 from tabmuxd.rpc.principals import check_scope, principal_of
 from tabmuxd.rpc.watches import Unread, stalled
 

@@ -8,9 +8,10 @@ WebRTC send.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Final, Self
 from urllib.parse import unquote_plus
 
 from tabmuxd.tabs.page import Page
@@ -18,45 +19,68 @@ from tabmuxd.webai.submission import letters_of
 
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _LETTERS: Final = 16
+# How a page ends that may live on where nobody hears it.
+_MAY_LIVE: Final = frozenset({"", "connection_lost"})
 
 
 class Outgoing:
-    """Whether a page may have sent a prompt since it was `heard` first."""
+    """Whether a page may have sent a prompt: heard from before it is typed until it is pressed, without a gap."""
 
     def __init__(self, prompt: str) -> None:
-        """Nothing was sent yet."""
+        """Nothing was sent yet. Entered with `async with`, which ends the hearing."""
         self._sent = False
         self._heard = False
+        self._missed = False
+        self._page: Page | None = None
+        self._hearing = AsyncExitStack()
         self._letters = letters_of(prompt)[:_LETTERS]
+
+    async def __aenter__(self) -> Self:
+        """Hear nothing yet."""
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Hear no more."""
+        await self._hearing.aclose()
 
     @property
     def may_hold_prompt(self) -> bool:
         """Whether something went out that may hold the prompt, or nobody knows."""
-        return self._sent or not self._heard
+        return self._sent or self._missed or not self._heard
 
-    @asynccontextmanager
-    async def heard(self, page: Page) -> AsyncGenerator[None]:
-        """While inside, what this page sends is judged, from the next command to it on."""
-        stops = (
-            page.session.on("Network.requestWillBeSent", self._requested),
-            page.session.on("Network.webSocketFrameSent", self._sent_frame),
-        )
-        try:
-            async with page.network_heard() as heard:
-                heard.add_done_callback(self._told)
-                yield
-        finally:
-            for stop in stops:
-                stop()
+    async def listen(self, page: Page, *, typed: bool) -> None:
+        """Judge what this page sends, from the next command to it on, until another one is listened to.
+
+        `typed`: the prompt was put into the page before, which may live on unheard.
+        """
+        if page is self._page:
+            return
+        if self._page is not None and typed and self._page.end_cause in _MAY_LIVE:
+            self._missed = True
+        await self._hearing.aclose()
+        self._page, self._heard = page, False
+        self._hearing.callback(page.session.on("Network.requestWillBeSent", self._requested))
+        self._hearing.callback(page.session.on("Network.webSocketCreated", self._opened))
+        self._hearing.callback(page.session.on("Network.webSocketFrameSent", self._sent_frame))
+        heard = await self._hearing.enter_async_context(page.network_heard())
+        heard.add_done_callback(self._told)
 
     def _told(self, heard: asyncio.Future[None]) -> None:
         self._heard = not heard.cancelled() and heard.exception() is None
 
     def _requested(self, params: Mapping[str, Any]) -> None:
         request: Mapping[str, Any] = params.get("request", {})
-        address = letters_of(unquote_plus(str(request.get("url", ""))))
-        if request.get("method") not in _WITHOUT_BODY or self._letters in address:
+        if request.get("method") not in _WITHOUT_BODY or self._is_in(request.get("url")):
+            self._sent = True
+
+    def _opened(self, params: Mapping[str, Any]) -> None:
+        if self._is_in(params.get("url")):
             self._sent = True
 
     def _sent_frame(self, _params: Mapping[str, Any]) -> None:
         self._sent = True
+
+    def _is_in(self, address: object) -> bool:
+        return self._letters in letters_of(unquote_plus(str(address)))

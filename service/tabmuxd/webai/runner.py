@@ -12,6 +12,7 @@ import structlog
 
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
+from tabmuxd.incidents import trace_of
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
@@ -31,6 +32,7 @@ from tabmuxd.webai.samples import Sample, lookup_hash
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _CLEAR_WAIT: Final = 2.0
+_LONGEST_PAUSE: Final = 30.0
 # Where the composer let the prompt go and the page is at work, it has several times as long to show it.
 _IN_FLIGHT: Final = 3.0
 # Why send was not pressed where the composer does not hold the prompt any more.
@@ -56,7 +58,21 @@ class TurnRunner:
         return f"<TurnRunner {self.name}>"
 
     async def run(self) -> None:
-        """Bring the turn to its end; returns when it has one, whoever recorded it."""
+        """Bring the turn to its end; returns when it has one, whoever recorded it.
+
+        What nobody expected, such as a store that fails for a moment, is logged, and the turn goes on with what is
+        recorded of it until its time is over.
+        """
+        pause = RETRY
+        while True:
+            try:
+                return await self._run()
+            except Exception as error:  # noqa: BLE001 - whatever it is: an open turn has to be run
+                _log.error("turn interrupted", turn=self.name, trace=trace_of(error))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _run(self) -> None:
         conversation = self._conversation
         try:
             await self._work_in_time()
@@ -121,25 +137,26 @@ class TurnRunner:
 
     async def _submit(self, turn: Turn) -> None:
         """Type the prompt and press send: SUBMITTING is recorded in between."""
-        conversation, outgoing = self._conversation, Outgoing(turn.prompt)
-        while True:
-            try:
-                page = await conversation.patiently(partial(seating.seat, conversation, self._place))
-                chat = conversation.on(page)
-                typed_into = conversation.tab_of(page)
-                async with outgoing.heard(page):
+        conversation = self._conversation
+        async with Outgoing(turn.prompt) as outgoing:
+            while True:
+                try:
+                    page = await conversation.patiently(partial(seating.seat, conversation, self._place))
+                    chat = conversation.on(page)
+                    typed_into = conversation.tab_of(page)
+                    await outgoing.listen(page, typed=self._before is not None)
                     entered = await self._enter(chat, turn.prompt, outgoing)
                     await conversation.change(
                         partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
                     )
                     return await self._press(chat, entered, outgoing)
-            except Barred as barred:
-                self._place.step_aside()
-                await conversation.blocked(barred)
-            except (CdpError, PageNotAnswering, TabLost) as error:
-                # Nothing was pressed: the tab may be gone, and the turn goes on in another.
-                _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
-                await asyncio.sleep(RETRY)
+                except Barred as barred:
+                    self._place.step_aside()
+                    await conversation.blocked(barred)
+                except (CdpError, PageNotAnswering, TabLost) as error:
+                    # Nothing was pressed: the tab may be gone, and the turn goes on in another.
+                    _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
+                    await asyncio.sleep(RETRY)
 
     async def _press(self, chat: ChatPage, entered: entering.Entered, outgoing: Outgoing) -> None:
         """Press send, once; where the prompt is gone already and the page may have sent it, that is to be seen."""

@@ -125,11 +125,21 @@ class WebAi:
         descriptor = await self._descriptor_for(session)
         terms = self._terms(descriptor)
         timeout = min(max(order.answer_timeout or descriptor.default_answer_timeout, _LEAST_TIMEOUT), _MOST_TIMEOUT)
-        name = turn_name(order.session, new_id(self._random))
+        name = turn_name(session.name, new_id(self._random))
+
+        def insert(changes: Changes) -> Turn:
+            return _insert_turn(changes, caller, order, name, timeout, terms=terms, version=descriptor.version)
+
+        # A task of its own: a caller that goes away must not leave a turn that nobody runs.
+        sending = self._tasks.spawn(self._send(session, name, insert), f"send {name}", awaited=True)
+        return await asyncio.shield(sending)
+
+    async def _send(self, session: Session, name: str, insert: Callable[[Changes], Turn]) -> Turn:
+        """Record the turn of this name, or find the one that was sent before it, and have it run."""
         lease = self._tabs.leases.new_name()
 
         def decide(changes: Changes) -> Turn:
-            turn = _insert_turn(changes, caller, order, name, timeout, terms=terms, version=descriptor.version)
+            turn = insert(changes)
             if free and turn.name == name:
                 records.take_tab(changes, name, lease)
             return turn
@@ -186,7 +196,7 @@ class WebAi:
             # A task of its own: a caller that goes away must not leave a turn that nobody runs.
             cancelling = self._tasks.spawn(_cancel(*running), f"cancel {name}", awaited=True)
             self._cancelling[name] = cancelling
-            cancelling.add_done_callback(lambda _task: self._cancelled(name))
+            cancelling.add_done_callback(lambda task: self._cancelled(name, task))
         return await asyncio.shield(cancelling)
 
     async def stream_answer(
@@ -263,8 +273,12 @@ class WebAi:
             # The page may still write: until it was stopped, the turn is at work.
             cancelling.add_done_callback(lambda _task: place.leave())
 
-    def _cancelled(self, name: str) -> None:
+    def _cancelled(self, name: str, cancelling: asyncio.Task[Turn]) -> None:
         self._cancelling.pop(name, None)
+        turn = self._log.live.turns.get(name)
+        if turn is not None and not cancelling.cancelled() and cancelling.exception() is not None:
+            self._start(turn)  # its end could not be recorded
+            return
         self._feeds.drop(name)
         self._tabs.settle_owed()  # of a success that was recorded while it was cancelled
 
