@@ -357,7 +357,7 @@ async def test_blocked_before(kind: str, server: Server, site: Site, person: Per
 
 @pytest.mark.long
 async def test_sent_while_blocked(server: Server, site: Site, person: Person) -> None:
-    """A person who signs in and presses Enter sends what was typed; the service does not send it again (O-132, SUB-12)."""
+    """Who signs in and presses Enter sends what was typed, and the service does not send it again (O-132, SUB-12)."""
     one = await talk(server, "hostile-barred-bars-typed")
     prompt = site.answer(
         unique(), answer(show(6, user=False, stop=0), grow("An answer.", 0.3), show(0, stop=0, done=True))
