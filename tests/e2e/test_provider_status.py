@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -334,3 +337,26 @@ async def test_probe(server: Server, site: Site) -> None:
         element='div[role="dialog"]',
     )
     assert (response.generation, response.descriptor_version) == (1, "1")
+
+
+async def command(server: Server, *words: str) -> tuple[int | None, str]:
+    """Exit code and output of the command `tabmux`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tabmux.cli", *words,
+        env={"PATH": os.environ["PATH"], "TABMUX_STATE_DIR": str(server.state_directory)},
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(2 * LIMIT):
+        out, _ = await process.communicate()
+    return process.returncode, out.decode()
+
+
+@pytest.mark.long
+async def test_login(server: Server) -> None:
+    """`ai login` opens the start page in front, as the caller's, sees the sign-in, and leaves the tab open."""
+    code, out = await command(server, "ai", "login", PROVIDER)
+    (tab,) = await server.list_tabs()
+    assert (code, out) == (0, f"signed in to {PROVIDER}, in the tab {tab.name.rpartition('/')[2]}\n")
+    assert (tab.owner, tab.front, tab.state) == ("local", True, Tab.STATE_READY)
+    code, out = await command(server, "ai", "status", "--tab", tab.name)
+    assert (code, json.loads(out)["signIn"]) == (0, "SIGN_IN_SIGNED_IN")
