@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tabmuxd.events.changes import Changes
@@ -32,8 +33,9 @@ from tabmuxd.resources.session import (
 )
 from tabmuxd.resources.tab import CloseCause, Tab, TabOrigin, TabState
 from tabmuxd.tabs import lease_records
-from tabmuxd.webai import records
-from tabmuxd.webai.parting import Fate, Parting, fate_of
+from tabmuxd.tabs.service import Tabs
+from tabmuxd.webai import records, sessions
+from tabmuxd.webai.parting import Fate, Parting, fate_of, parting
 from tabmuxd.webai.records import Ending
 from tabmuxd.webai.service import _insert_turn
 from tabmuxd.webai.sessions import updated
@@ -259,6 +261,53 @@ async def test_open_turn_first(parts: Parts) -> None:
     assert await parts.web_ai.sessions.get(SESSION) == retired
     listed = await parts.web_ai.sessions.list_turns(SESSION, after=0, count=9)
     assert [found.name for _, found in listed] == [_TURN]
+
+
+def _ready() -> Tab:
+    return replace(ready_tab(), group="g", shared_with=())
+
+
+async def test_tab_of_a_moment_ago(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab that came for the open turn right before its end goes as asked for too (O-142)."""
+    order = PromptOrder(SESSION, Prompt("why?"), "key", "hash")
+    await parts.log.change(
+        lambda changes: _insert_turn(changes, OWNER, order, _TURN, timedelta(minutes=5), terms=TERMS)
+    )
+
+    async def cancel(_caller: Principal, name: str) -> Turn:
+        def decide(changes: Changes) -> Turn:
+            changes.record(records.bind(changes, name, _ready(), LEASE, TabSource.OPENED))
+            return records.end(changes, name, Ending(TurnState.CANCELLED))
+
+        return await parts.log.change(decide)
+
+    monkeypatch.setattr(parts.web_ai.sessions, "_cancel", cancel)
+    await parts.retire(_CLOSE)
+
+    assert (parts.tab.session, parts.tab.lease, parts.tab.close_owed) == ("", "", CloseCause.SESSION)
+
+
+@pytest.mark.parametrize("expired", [True, False])
+async def test_tab_that_comes_meanwhile(parts: Parts, monkeypatch: pytest.MonkeyPatch, *, expired: bool) -> None:
+    """A tab that comes once the session was read is parted with as the session's own (O-142)."""
+    await parts.log.change(lambda changes: changes.record(replace(parts.session, expire_time=NOW)))
+
+    @asynccontextmanager
+    async def part(tabs: Tabs, tab: str, *order: Any) -> AsyncGenerator[Parting]:  # noqa: ANN401 - as it is given
+        if not tab:
+            await parts.log.change(lambda changes: changes.record(records.bind_idle(changes, SESSION, _ready())))
+        async with parting(tabs, tab, *order) as how:
+            yield how
+
+    monkeypatch.setattr(sessions, "parting", part)
+    if expired:
+        assert [await parts.web_ai.sessions.expire() for _ in range(3)] == [0, 1, 0]
+    else:
+        await parts.retire(_CLOSE)
+
+    assert (parts.tab.session, parts.tab.pooled, parts.tab.close_owed) == (
+        "", expired, CloseCause.NONE if expired else CloseCause.SESSION,
+    )  # fmt: skip
 
 
 async def test_another_turn_meanwhile(parts: Parts) -> None:

@@ -93,6 +93,7 @@ class Sessions:
             session = await self.get(name)
             if session.open_turn:
                 await self._cancel(caller, session.open_turn)
+                session = await self.get(name)  # a tab may have come for the turn until its end
             async with parting(self._tabs, session.tab, disposition, caller) as how:
                 after = await self._log.change(partial(_retire, caller=caller, name=name, how=how))
             if after.ended:
@@ -110,16 +111,16 @@ class Sessions:
 
 
 def _retire(changes: Changes, caller: Principal, name: str, how: Parting) -> Session:
-    """The session as RETIRED; as it is where another turn was begun meanwhile."""
+    """The session as RETIRED; as it is where another turn was begun meanwhile, or another tab came."""
     session = owned(changes, caller, name)
-    if session.ended or session.open_turn:
+    if session.ended or session.open_turn or session.tab != how.tab:
         return session
     return retiring.retire(changes, session, RetireCause.CLIENT, how)
 
 
 def _expire(changes: Changes, name: str, how: Parting) -> bool:
     session = changes.session(name)
-    if session is None or not retiring.is_due(session, changes.now):
+    if session is None or session.tab != how.tab or not retiring.is_due(session, changes.now):
         return False
     retiring.retire(changes, session, RetireCause.EXPIRY, how)
     return True
