@@ -23,7 +23,7 @@ from tabmuxd.resources.event import Progress, Resource
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.names import id_of
 from tabmuxd.resources.orders import TabFilter
-from tabmuxd.resources.session import Session, SessionState, Turn
+from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store import ANY_BROWSER, Batch, Entry, History, Live, Reader, Store, StoreStatistics
 
@@ -172,6 +172,10 @@ class Log:
     async def list_turns(self, session: str, *, after: int, count: int) -> Page[Turn]:
         """As `list_browsers`, of the turns of one session, without their prompts and answers."""
         return await self._store.read(lambda reader: lists.turn_page(reader, session, after=after, count=count))
+
+    async def has_turn(self, session: str, lookup_sha256: str, states: Collection[TurnState]) -> bool:
+        """Whether any turn of a session, however old, with the prompt of this hash is in one of these states."""
+        return await self._store.read(lambda reader: reader.has_turn(session, lookup_sha256, states))
 
     async def imported_ids(self, source: str) -> frozenset[str]:
         """Ids of all records of another tool that became sessions, whatever became of these."""

@@ -164,6 +164,11 @@ TURN_BY_REQUEST = compiled(
         (TURNS["parent"] == Parameter("session")) & (TURNS["request_id"] == Parameter("request_id"))
     )
 )
+TURN_STATES_BY_LOOKUP = compiled(
+    TURNS.model.select(TURNS["state"]).where(
+        (TURNS["parent"] == Parameter("session")) & (TURNS["lookup_sha256"] == Parameter("lookup_sha256"))
+    )
+)
 TAB_BY_TARGET = compiled(
     TABS.model.select(TABS["name"], TABS["ended"])
     .where((TABS["target_id"] == Parameter("target_id")) & (TABS["parent"] == Parameter("browser")))

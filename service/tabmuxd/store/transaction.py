@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
-from tabmuxd.resources.session import Turn
+from tabmuxd.resources.session import Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store import statements
 from tabmuxd.store.codec import Cell, microseconds, moment
@@ -77,6 +77,11 @@ class Reader:
         """The turn of `session` that was sent under `request_id`."""
         row = self._run(statements.TURN_BY_REQUEST, session=session, request_id=request_id).fetchone()
         return None if row is None else self.find(Turn, row[0])
+
+    def has_turn(self, session: str, lookup_sha256: str, states: Collection[TurnState]) -> bool:
+        """Whether a turn of `session` with this prompt is in one of these states."""
+        found = self._run(statements.TURN_STATES_BY_LOOKUP, session=session, lookup_sha256=lookup_sha256)
+        return any(state in states for (state,) in found)
 
     def page(
         self,

@@ -30,7 +30,6 @@ FALLBACK: Final = 2.0
 RETRY: Final = 0.5
 _CLEAR_LOOKS: Final = 2
 _RETURN_TIMEOUT: Final = 10.0
-_MANY_TURNS: Final = 1000
 _NOT_ANSWERED: Final = frozenset({TurnState.FAILED, TurnState.CANCELLED})
 # While a page is sought, nothing is typed: of a tab that was lost while it opened another one takes the place.
 _WAITABLE: Final = frozenset(
@@ -176,8 +175,7 @@ class Conversation:
     async def was_left_behind(self, sample: Sample) -> bool:
         """Whether the composer holds the prompt of an earlier turn of the session that was not answered."""
         held = lookup_hash(sample.composer_text)
-        earlier = await self.around.log.list_turns(session_of(self.name), after=0, count=_MANY_TURNS)
-        return any(turn.lookup_sha256 == held for _, turn in earlier if turn.state in _NOT_ANSWERED)
+        return await self.around.log.has_turn(session_of(self.name), held, _NOT_ANSWERED)
 
     async def see(
         self, turn: Turn, unseen: Callable[[], Awaitable[None]] | None = None
