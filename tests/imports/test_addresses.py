@@ -41,7 +41,7 @@ def test_trusted(address: str, part: str) -> None:
         "https://chatgpt%2ecom/c/1", "https://chatgpt.com/c/\t1", "https://chat\ngpt.com/c/1",
         "https://chatgpt.com/c/1\n", "https://chatgpt.com/c/\x00", "https://chatgpt.com/c/\x7f",
         "https://сhatgpt.com/c/1", "https://chatgpt.com/c/é", "https://chatgpt\u3002com/c/1",
-        "https://chatgpt.com/c/1#\u202e", "https://[chatgpt.com]/c/1", "https://chatgpt.com\u2028/c/1",
+        "https://chatgpt.com/c/1#\u202e", f"https://chatgpt.com/c/{'1' * 8192}", "https://[chatgpt.com]/c/1", "https://chatgpt.com\u2028/c/1",
     ],
 )  # fmt: skip
 def test_refused(address: str) -> None:

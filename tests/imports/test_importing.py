@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tabmux.v1 import event_pb2
@@ -20,7 +20,10 @@ from tabmuxd.resources.event import EventKind
 from tabmuxd.resources.imports import ImportOrder, ImportReport, ImportSource, SkipCause, SkippedRecord
 from tabmuxd.resources.orders import SessionFilter
 from tabmuxd.resources.session import RetireCause, Session, SessionState, TabDisposition
-from tabmuxd.store import ResourceKind
+from tabmuxd.store import ResourceKind, StoreBusy, StoreFailed
+from tabmuxd.webai.importing import service
+from tabmuxd.webai.importing.agbrowse import record_of as agbrowse_record
+from tabmuxd.webai.importing.old_records import OldAnswer
 
 from tests.domain.below import Below, below
 from tests.domain.values import ADMIN, NOW, told
@@ -162,6 +165,94 @@ async def test_at_once(parts: Below) -> None:
     assert sum(report.imported_count for report in reports) == 100
     assert [report.imported_count + report.unchanged_count for report in reports] == [100, 100]
     assert len(await _sessions(parts)) == 100
+
+
+async def test_one_at_a_time(parts: Below) -> None:
+    """While a file is imported nothing of another one is read; it has its turn also where the first is given up."""
+    read: list[str] = []
+    begun = asyncio.Event()
+
+    async def slow() -> AsyncGenerator[bytes, None]:
+        begun.set()
+        await asyncio.Event().wait()
+        yield b""
+
+    async def quick() -> AsyncGenerator[bytes, None]:
+        read.append("quick")
+        yield file_of(AGBROWSE, agbrowse(0))
+
+    first = asyncio.create_task(parts.web_ai.imports.run(ADMIN, ORDER, slow()))
+    await begun.wait()
+    second = asyncio.create_task(parts.web_ai.imports.run(ADMIN, ORDER, quick()))
+    await parts.log.change(lambda changes: changes.now)
+    assert read == []
+
+    first.cancel()
+    assert (await second, read) == (_report(1), ["quick"])
+
+
+async def test_others_go_on(parts: Below) -> None:
+    """Others have their turn on the loop while a file of many small records is read and judged."""
+    steps, whole = 0, asyncio.Event()
+
+    async def others() -> None:
+        nonlocal steps
+        while True:
+            await asyncio.sleep(0)
+            steps += whole.is_set()
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield file_of(AGBROWSE, *[{}] * 20_000)
+        whole.set()
+
+    other = asyncio.create_task(others())
+    report = await parts.web_ai.imports.run(ADMIN, ORDER, chunks())
+    other.cancel()
+
+    assert report.skipped_count == 20_000
+    assert steps >= 20
+
+
+async def test_busy_store(parts: Below, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While too many wait for the store an import waits behind them, and loses no record."""
+    change, refused = parts.log.change, 0
+
+    async def busy(decide: Any) -> Any:  # noqa: ANN401 - as it is given
+        nonlocal refused
+        if refused < 100:
+            refused += 1
+            raise StoreBusy(1)
+        return await change(decide)
+
+    monkeypatch.setattr(service, "_BUSY_WAIT", 0)
+    monkeypatch.setattr(parts.log, "change", busy)
+
+    assert (await _import(parts, file_of(AGBROWSE, *map(agbrowse, range(50)))), refused) == (_report(50), 100)
+
+
+async def test_failed_store(parts: Below, monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """An error of the store ends the import as itself, not in a group of errors."""
+
+    async def failed(_decide: object) -> object:
+        raise StoreFailed(directory, "full")
+
+    monkeypatch.setattr(parts.log, "change", failed)
+
+    with pytest.raises(StoreFailed):
+        await _import(parts, file_of(AGBROWSE, agbrowse(0), agbrowse(1)))
+
+
+def test_batches() -> None:
+    """Records are taken in runs of so many, with so many turns, and so much text; a large one alone."""
+    small = agbrowse_record(agbrowse(0))
+    (turn,) = small.turns
+    many = replace(small, turns=(turn,) * 200)
+    large = replace(small, turns=(replace(turn, answer=OldAnswer(b"x" * 1024 * 1024)),) * 9)
+
+    records = [small] * 40 + [many, many, large, small, small]
+    found = [[index for index, _ in batch] for batch in service._batches(enumerate(records))]
+
+    assert found == [[*range(32)], [*range(32, 41)], [41], [42], [43, 44]]
 
 
 async def test_duplicates(parts: Below) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from tabmuxd.resources.imports import ImportSource
@@ -91,3 +92,41 @@ def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_FILE_BYTES", 500)
 
     assert _refusal(AGBROWSE, file_of(AGBROWSE, record(AGBROWSE))) == "too-large"
+
+
+@pytest.mark.parametrize("one", [{}, 5, record(AGBROWSE), record(AGBROWSE, turns=[])])
+def test_too_many_records(monkeypatch: pytest.MonkeyPatch, one: object) -> None:
+    """A file of more records than are taken at most is refused, whatever they are."""
+    monkeypatch.setattr(reading, "MAX_RECORD_COUNT", 3)
+
+    assert len(_entries(AGBROWSE, file_of(AGBROWSE, one, one, one))) == 3
+    assert _refusal(AGBROWSE, file_of(AGBROWSE, one, one, one, one)) == "too-large"
+
+
+def test_too_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is one whose records have more turns than that together."""
+    monkeypatch.setattr(reading, "MAX_TURN_COUNT", 3)
+    turn = {"index": 1, "status": "complete", "sentAt": "2026-01-02T09:14:20.000Z"}
+    two = record(AGBROWSE, turns=[turn, turn])
+
+    assert len(_entries(AGBROWSE, file_of(AGBROWSE, two, record(AGBROWSE)))) == 2
+    assert _refusal(AGBROWSE, file_of(AGBROWSE, two, two)) == "too-large"
+
+
+@pytest.mark.parametrize("source", ImportSource)
+def test_memory(source: ImportSource) -> None:
+    """What is held of a record is what becomes of it: of its answer 1 MiB, of each other text a few bytes."""
+    answer, long = "\U0001f600" + "a" * 1_100_000, "\U0001f600" + "a" * 200_000
+    markdown = {"answerArtifact": {"markdown": answer}} if source is CLI_JAW else {}
+    values = record(source, answer=answer, vendor=long, status=long, conversationUrl=long, **markdown)
+    text = json.dumps(whole(source, values, values), ensure_ascii=False).encode()
+    reader = FileReader(source)
+    tracemalloc.start()
+    try:
+        reader.feed(text)
+        held, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(list(reader.entries())) == 2
+    assert held < 3 * 1024 * 1024

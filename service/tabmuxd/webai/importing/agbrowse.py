@@ -7,11 +7,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from tabmuxd.resources.errors import cut
 from tabmuxd.resources.imports import ImportSource
-from tabmuxd.webai.importing.old_records import OldFields, OldRecord, OldTurn, read_record
+from tabmuxd.webai.importing.old_records import (
+    OldFields,
+    OldRecord,
+    OldTurn,
+    old_address,
+    old_answer,
+    read_record,
+    word,
+)
 
 _ID: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 VERSION: Final = 1
+_MAX_LABEL_BYTES: Final = 256
 
 
 def is_ours(whole: Mapping[str, object]) -> bool:
@@ -38,18 +48,18 @@ def _record(fields: OldFields, old_id: str) -> OldRecord:
     conversation = fields.text_or_none("conversationUrl")
     original = fields.text_or_none("originalUrl")
     deadline = fields.time_or_none("deadlineAt")
-    created, updated, status = fields.time("createdAt"), fields.time("updatedAt"), fields.text("status")
+    created, updated, status = fields.time("createdAt"), fields.time("updatedAt"), word(fields.text("status"))
     selection = fields.part("modelSelection")
     shown_model = selection.content("resolvedLabel") if selection.holds("verified") else None
     first = OldTurn(
         status=status,
         begun=created,
         ended=fields.time_or_none("completedAt") or updated,
-        answer=fields.content("answer"),
-        code=fields.part("lastError").content("errorCode") or "",
+        answer=old_answer(fields.content("answer")),
+        code=word(fields.part("lastError").content("errorCode") or ""),
         deadline=deadline,
-        model=fields.part("envelopeSummary").content("model") or "",
-        shown_model=shown_model or "",
+        model=word(fields.part("envelopeSummary").content("model") or ""),
+        shown_model=cut(shown_model or "", _MAX_LABEL_BYTES),
     )
     later = sorted(fields.objects("turns"), key=lambda entry: entry.number("index"))
     turns = [_later(entry, first) for entry in later] or [first]
@@ -61,8 +71,8 @@ def _record(fields: OldFields, old_id: str) -> OldRecord:
     return OldRecord(
         source=ImportSource.AGBROWSE,
         id=old_id,
-        vendor=fields.text_or_none("vendor"),
-        address=original if conversation is None else conversation,
+        vendor=word(fields.text_or_none("vendor") or "") or None,
+        address=old_address(original if conversation is None else conversation),
         status=status,
         created=created,
         updated=updated,
@@ -75,9 +85,9 @@ def _later(entry: OldFields, first: OldTurn) -> OldTurn:
     """A follow-up; models and deadline are those of the record."""
     return replace(
         first,
-        status=entry.text("status"),
+        status=word(entry.text("status")),
         begun=entry.time("sentAt"),
         ended=entry.time_or_none("completedAt") or first.ended,
-        answer=entry.content("answer"),
+        answer=old_answer(entry.content("answer")),
         code="",
     )

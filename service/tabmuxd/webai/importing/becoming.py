@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tabmuxd.resources.errors import Failure, PageTouched, Reason, cut
+from tabmuxd.resources.errors import Failure, PageTouched, Reason
 from tabmuxd.resources.imports import ImportSource, SkipCause
 from tabmuxd.resources.session import (
     CompletionEvidence,
@@ -21,7 +21,6 @@ from tabmuxd.webai.importing.addresses import trusted_part
 from tabmuxd.webai.importing.old_records import OldRecord, OldTurn
 from tabmuxd.webai.providers.descriptor import Descriptor
 
-MAX_ANSWER_BYTES: Final = 1024 * 1024
 _LIVE: Final = frozenset({"sent", "polling", "streaming", "timeout", "crashed"})
 _LIVE_WITHOUT_DEADLINE: Final = timedelta(hours=24)
 _COMPLETE: Final = frozenset({"complete", "completed"})
@@ -141,14 +140,13 @@ def outcome(turn: OldTurn, source: ImportSource, *, has_text: bool) -> tuple[Tur
 def _turn(  # noqa: PLR0917 - what a turn is made of
     old: OldTurn, source: ImportSource, name: str, descriptor: Descriptor, models: Collection[str], now: datetime
 ) -> Turn:
-    answer = (old.answer or "").encode("utf-8", "replace").decode()  # JSON may hold halves of characters
+    answer = old.answer.text.decode()
     has_text = bool(answer.strip())
-    kept = cut(answer, MAX_ANSWER_BYTES)
     state, failed = outcome(old, source, has_text=has_text)
     codes = ["imported", *old.remarks]
     if old.status in _COMPLETE and not has_text:
         codes.append("import-answer-missing")
-    if kept != answer:
+    if old.answer.is_cut:
         codes.append("answer-cut")
     begun = min(old.begun, now)
     ended = max(begun, min(old.ended, now))
@@ -161,13 +159,13 @@ def _turn(  # noqa: PLR0917 - what a turn is made of
         payload_sha256="",
         create_time=begun,
         expire_time=ended if old.deadline is None else old.deadline,
-        answer_markdown=kept,
-        answer_size_bytes=len(kept.encode()),
+        answer_markdown=answer,
+        answer_size_bytes=len(old.answer.text),
         completion=CompletionEvidence(False, stable) if state is TurnState.SUCCEEDED else None,
         error=None if failed is None else _failure(*failed, name, descriptor),
         warnings=tuple(Warning(code, _WARNINGS[code]) for code in codes),
         model=old.model if old.model in models else "",
-        shown_model=cut(old.shown_model),
+        shown_model=old.shown_model,
         end_time=ended,
     )
 

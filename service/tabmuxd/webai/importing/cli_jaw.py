@@ -8,7 +8,17 @@ from datetime import datetime
 from typing import Final
 
 from tabmuxd.resources.imports import ImportSource
-from tabmuxd.webai.importing.old_records import Malformed, OldFields, OldRecord, OldTurn, milliseconds, read_record
+from tabmuxd.webai.importing.old_records import (
+    Malformed,
+    OldFields,
+    OldRecord,
+    OldTurn,
+    milliseconds,
+    old_address,
+    old_answer,
+    read_record,
+    word,
+)
 
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 # The field that says when the record came to this status; an old `staleAt` may stand beside another one.
@@ -31,7 +41,7 @@ def _record(fields: OldFields, old_id: str) -> OldRecord:
         fields.text(name)
     fields.number("assistantCount")
     url, conversation = fields.text("url"), fields.text_or_none("conversationUrl")
-    created, updated, status = fields.time("createdAt"), fields.time("updatedAt"), fields.text("status")
+    created, updated, status = fields.time("createdAt"), fields.time("updatedAt"), word(fields.text("status"))
     deadline = _deadline(fields, created)
     artifact = fields.part("answerArtifact")
     markdown = artifact.content("markdown")
@@ -40,15 +50,15 @@ def _record(fields: OldFields, old_id: str) -> OldRecord:
         status=status,
         begun=created,
         ended=ended or updated,
-        answer=markdown if markdown and markdown.strip() else fields.content("answerText"),
+        answer=old_answer(markdown if markdown and markdown.strip() else fields.content("answerText")),
         deadline=deadline,
         stable=artifact.milliseconds("responseStableMs"),
     )
     return OldRecord(
         source=ImportSource.CLI_JAW,
         id=old_id,
-        vendor=fields.text("vendor"),
-        address=url if conversation is None else conversation,
+        vendor=word(fields.text("vendor")),
+        address=old_address(url if conversation is None else conversation),
         status=status,
         created=created,
         updated=updated,

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
+from tabmuxd.resources.errors import cut
 from tabmuxd.resources.imports import ImportSource
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES
 
 MAX_TURNS: Final = 1000
+MAX_ANSWER_BYTES: Final = 1024 * 1024
+_MAX_WORD_BYTES: Final = 64
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 _MOST: Final = timedelta(days=365)
 
@@ -23,8 +27,19 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class OldAnswer:
+    """What is kept of an answer: at most 1 MiB of whole UTF-8, since a text takes up to four times as much memory.
+
+    Empty where none was there; `is_cut` is whether there was more.
+    """
+
+    text: bytes = b""
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OldTurn:
-    """One answer that was waited for. `code` is that of an error, `answer` None where none was kept.
+    """One answer that was waited for. `code` is that of an error.
 
     `remarks` are codes of warnings beside `imported`; `deadline` is None where none was set.
     """
@@ -32,7 +47,7 @@ class OldTurn:
     status: str
     begun: datetime
     ended: datetime
-    answer: str | None = None
+    answer: OldAnswer = OldAnswer()
     code: str = ""
     deadline: datetime | None = None
     stable: timedelta = timedelta(0)
@@ -152,6 +167,27 @@ class OldFields:
 def milliseconds(count: float) -> timedelta:
     """So many milliseconds, from none to a year."""
     return timedelta(milliseconds=min(max(count, 0.0), _MOST / timedelta(milliseconds=1)))
+
+
+def old_answer(text: str | None) -> OldAnswer:
+    """What is kept of an answer; JSON may hold halves of characters, each becomes `?`."""
+    whole = (text or "").encode("utf-8", "replace")
+    kept = whole if len(whole) <= MAX_ANSWER_BYTES else cut(text or "", MAX_ANSWER_BYTES).encode()
+    return OldAnswer(kept, is_cut=len(kept) < len(whole))
+
+
+def old_address(text: str | None) -> str | None:
+    """What is kept of an address: as much as it takes to judge it as the whole."""
+    if text is None:
+        return None
+    # What is no ASCII becomes a backslash and more: either is refused.
+    beginning = text[: MAX_ADDRESS_BYTES + 1].encode("ascii", "backslashreplace").decode()
+    return beginning[: MAX_ADDRESS_BYTES + 1]
+
+
+def word(text: str) -> str:
+    """What is kept of a text that is one of some known words: one that is longer is none of these."""
+    return cut(text, _MAX_WORD_BYTES)
 
 
 def read_record(value: object, id_form: re.Pattern[str], read: Callable[[OldFields, str], OldRecord]) -> OldRecord:

@@ -13,6 +13,8 @@ from tabmuxd.webai.importing.old_records import Malformed, OldRecord
 from tabmuxd.webai.importing.splitting import FrameTooLarge, NotJson, Splitter, parsed, piece_number
 
 MAX_FILE_BYTES: Final = 256 * 1024 * 1024
+MAX_RECORD_COUNT: Final = 100_000
+MAX_TURN_COUNT: Final = 200_000
 
 FileCause = Literal["corrupt", "wrong-source", "unknown-version", "too-large"]
 
@@ -57,6 +59,7 @@ class FileReader:
         self._splitter = Splitter()
         self._size_bytes = 0
         self._piece_count = 0
+        self._turn_count = 0
         self._good: dict[int, OldRecord] = {}
         self._ids: dict[int, str] = {}
 
@@ -76,16 +79,23 @@ class FileReader:
     def _take(self, piece: bytes | None) -> None:
         # Whether it stands among the records is known at the end only; what is none of them is dropped then.
         number, self._piece_count = self._piece_count, self._piece_count + 1
+        if number == MAX_RECORD_COUNT:
+            raise FileRefused("too-large")
         if piece is None:
             return
         try:
-            self._good[number] = self._reader.record_of(parsed(piece))
+            record = self._reader.record_of(parsed(piece))
         except Malformed as error:
             if error.import_id:
                 self._ids[number] = error.import_id
+            return
+        self._turn_count += len(record.turns)
+        if self._turn_count > MAX_TURN_COUNT:
+            raise FileRefused("too-large")
+        self._good[number] = record
 
     def entries(self) -> Iterator[Entry]:
-        """The records, once all has come; raises FileRefused."""
+        """The records, one by one, once all has come; raises FileRefused at once."""
         try:
             whole = self._splitter.frame()
         except NotJson:
@@ -97,7 +107,10 @@ class FileReader:
         placeholders = whole.get("sessions")
         if not isinstance(placeholders, list):
             raise FileRefused("corrupt")
-        return map(self._entry, itertools.count(), cast("list[object]", placeholders))
+        entries = cast("list[object]", placeholders)
+        if len(entries) > MAX_RECORD_COUNT:
+            raise FileRefused("too-large")
+        return map(self._entry, itertools.count(), entries)
 
     def _entry(self, index: int, placeholder: object) -> Entry:
         number = piece_number(placeholder)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -19,6 +19,7 @@ from tabmuxd.resources.imports import MAX_SKIPPED, ImportOrder, ImportReport, Sk
 from tabmuxd.resources.names import RandomBytes, new_id, session_name, turn_name
 from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.session import RetireCause
+from tabmuxd.store import StoreBusy
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.webai import retiring
 from tabmuxd.webai.importing.becoming import Become, become
@@ -28,15 +29,24 @@ from tabmuxd.webai.providers.descriptor import Descriptor
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_BITE_BYTES: Final = 16 * 1024  # read at a time, so that the loop is not held up
-_AT_ONCE: Final = 32  # records that wait for the store together, so that they share commits
+# Read and judged at a time, so that the loop is not held up.
+_BITE_BYTES: Final = 4 * 1024
+_STEP_COUNT: Final = 1000
+# Records that wait for the store together, so that they share commits, with so many turns and so much text at most.
+_AT_ONCE: Final = 32
+_TURNS_AT_ONCE: Final = 256
+_BYTES_AT_ONCE: Final = 8 * 1024 * 1024
+_BUSY_WAIT: Final = 0.1
 
 _PROBLEMS: Final = {
     "corrupt": "this is not a whole JSON file of the tool",
     "wrong-source": "this is the file of another tool",
     "unknown-version": "this version of the file is not known",
-    "too-large": "the file has more than 256 MiB",
+    "too-large": "the file has more than 256 MiB, 100,000 records or 200,000 turns",
 }
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -61,7 +71,7 @@ class _Tally:
 
 
 class Importing:
-    """Imports files of other tools. Opens no tab, and sends nothing."""
+    """Imports files of other tools, one at a time. Opens no tab, and sends nothing."""
 
     def __init__(
         self,
@@ -78,17 +88,24 @@ class Importing:
         self._log = log
         self._random = random
         self._clock = clock
+        self._turn = asyncio.Lock()  # what is held of a file can be large
 
     async def run(self, caller: Principal, order: ImportOrder, chunks: AsyncIterator[bytes]) -> ImportReport:
         """Import a file that comes in `chunks`; INVALID_FIELD with a `cause` where it cannot be read as a whole.
 
-        Cancelled, or with the server gone, each record was imported whole or not at all; a repeat does the rest.
+        While another one is at work nothing of it is read. Cancelled, or with the server gone, each record was imported
+        whole or not at all; a repeat does the rest.
         """
         browser = self._browser(order.browser)
-        entries = await _read(order, chunks)
+        async with self._turn:
+            return await self._import(caller, order, browser, chunks)
+
+    async def _import(
+        self, caller: Principal, order: ImportOrder, browser: str, chunks: AsyncIterator[bytes]
+    ) -> ImportReport:
         tally = _Tally()
-        records = _without_duplicates(entries, tally)
-        known = await self._log.imported_ids(order.source.label)
+        records = await _without_duplicates(await _read(order, chunks), tally)
+        known = await _patiently(partial(self._log.imported_ids, order.source.label))
         fresh: list[tuple[int, OldRecord]] = []
         for index, record in records:
             if record.id in known:
@@ -96,9 +113,12 @@ class Importing:
             else:
                 fresh.append((index, record))
         for several in _batches(fresh):
-            async with asyncio.TaskGroup() as group:
-                for index, record in several:
-                    group.create_task(self._take(caller, order, browser, index, record, tally))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for index, record in several:
+                        group.create_task(self._take(caller, order, browser, index, record, tally))
+            except ExceptionGroup as failed:
+                raise failed.exceptions[0] from None
         report = tally.report()
         _log.info(
             "imported",
@@ -133,7 +153,7 @@ class Importing:
         judged = made(self._clock())
         if isinstance(judged, SkipCause):
             tally.skip(index, record.id, judged)
-        elif order.dry_run or await self._log.change(partial(_record, record=record, made=made)):
+        elif order.dry_run or await _patiently(partial(self._log.change, partial(_record, record=record, made=made))):
             tally.imported += 1
         else:
             tally.unchanged += 1
@@ -153,14 +173,23 @@ def _record(changes: Changes, record: OldRecord, made: Callable[[datetime], Beco
     return True
 
 
-async def _read(order: ImportOrder, chunks: AsyncIterator[bytes]) -> list[Entry]:
+async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
+    """What `step` gives; while too many wait for the store already, an import goes behind them."""
+    while True:
+        try:
+            return await step()
+        except StoreBusy:
+            await asyncio.sleep(_BUSY_WAIT)
+
+
+async def _read(order: ImportOrder, chunks: AsyncIterator[bytes]) -> Iterator[Entry]:
     reader = FileReader(order.source)
     try:
         async for chunk in chunks:
             for start in range(0, len(chunk), _BITE_BYTES):
                 reader.feed(chunk[start : start + _BITE_BYTES])
                 await asyncio.sleep(0)
-        return list(reader.entries())
+        return reader.entries()
     except FileRefused as refused:
         raise _refused(refused) from None
 
@@ -170,10 +199,12 @@ def _refused(refused: FileRefused) -> Refused:
     return Refused(Reason.INVALID_FIELD, f"chunk: {_PROBLEMS[refused.cause]}; nothing was imported.", told)
 
 
-def _without_duplicates(entries: Iterable[Entry], tally: _Tally) -> list[tuple[int, OldRecord]]:
+async def _without_duplicates(entries: Iterable[Entry], tally: _Tally) -> list[tuple[int, OldRecord]]:
     """Of records of one id that which was changed last, the first of these; the others, and what is malformed, go."""
     chosen: dict[str, tuple[int, OldRecord]] = {}
-    for entry in entries:
+    for number, entry in enumerate(entries):
+        if number % _STEP_COUNT == 0:
+            await asyncio.sleep(0)
         if entry.record is None:
             tally.skip(entry.index, entry.import_id, SkipCause.MALFORMED)
             continue
@@ -186,5 +217,19 @@ def _without_duplicates(entries: Iterable[Entry], tally: _Tally) -> list[tuple[i
     return sorted(chosen.values(), key=lambda found: found[0])
 
 
-def _batches(records: Sequence[tuple[int, OldRecord]]) -> Iterable[Sequence[tuple[int, OldRecord]]]:
-    return (records[start : start + _AT_ONCE] for start in range(0, len(records), _AT_ONCE))
+def _batches(records: Iterable[tuple[int, OldRecord]]) -> Iterator[Sequence[tuple[int, OldRecord]]]:
+    """The records in runs of as many as are taken at once."""
+    batch: list[tuple[int, OldRecord]] = []
+    turn_count = size_bytes = 0
+    for index, record in records:
+        turn_count += len(record.turns)
+        size_bytes += sum(len(turn.answer.text) for turn in record.turns)
+        full = len(batch) == _AT_ONCE or turn_count > _TURNS_AT_ONCE or size_bytes > _BYTES_AT_ONCE
+        if batch and full:
+            yield batch
+            batch = []
+            turn_count = len(record.turns)
+            size_bytes = sum(len(turn.answer.text) for turn in record.turns)
+        batch.append((index, record))
+    if batch:
+        yield batch
