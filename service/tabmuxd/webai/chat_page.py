@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import resources
 from typing import Any, Final, cast
 
@@ -12,6 +14,7 @@ from tabmuxd.cdp.errors import ProtocolError
 from tabmuxd.tabs.page import Page
 from tabmuxd.webai.page_script import marks_of, page_script
 from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.providers.marks import PageMarks
 from tabmuxd.webai.samples import Sample, sample_of
 from tabmuxd.webai.submission import pieces
 
@@ -27,6 +30,14 @@ _NOBODY_SINCE: Final = 10.0
 _SCRIPT: Final = page_script("page")
 
 
+@lru_cache(maxsize=64)
+def _told(marks: PageMarks) -> tuple[str, str]:
+    """By what the page script is known that reads by these marks, and the marks as it gets them."""
+    told = marks_of(marks)
+    identity = hashlib.sha256(f"{_SCRIPT}\n{json.dumps(told)}".encode()).hexdigest()[:16]
+    return identity, json.dumps({**told, "identity": identity})
+
+
 class PageNotAnswering(Exception):
     """The page script gave nothing that can be read; look again later."""
 
@@ -38,6 +49,7 @@ class ChatPage:
         """Listen for "changed"; `close` stops it."""
         self.page = page
         self._descriptor = descriptor
+        self._identity, self._marks = _told(descriptor.marks)
         self._changed = asyncio.Event()
         self._last_look = 0.0
         self._stop: list[Callable[[], None]] = [
@@ -191,8 +203,7 @@ class ChatPage:
             await self.page.call(
                 "Runtime.addBinding", {"name": _BINDING, "executionContextId": world}, timeout=_LOOK_TIMEOUT
             )
-            marks = json.dumps(marks_of(self._descriptor))
-            await self._evaluate(f"({_SCRIPT})({marks})", world, guarded=False)
+            await self._evaluate(f"({_SCRIPT})({self._marks})", world, guarded=False)
             value, missing = await self._evaluate(expression, world, gesture=gesture, promised=promised)
         if missing:
             raise PageNotAnswering
@@ -201,10 +212,10 @@ class ChatPage:
     async def _evaluate(
         self, expression: str, world: int, *, gesture: bool = False, promised: bool = False, guarded: bool = True
     ) -> tuple[object, bool]:
-        """Value, and whether the page script was missing: then nothing was done."""
+        """Value, and whether the page script was missing, or was one of other marks: then nothing was done."""
         if guarded:
             value = f"(async () => ({{value: await {expression}}}))()" if promised else f"{{value: {expression}}}"
-            expression = f"globalThis.tabmux ? {value} : null"
+            expression = f'globalThis.tabmux?.identity === "{self._identity}" ? {value} : null'
         params = {
             "expression": expression,
             "contextId": world,

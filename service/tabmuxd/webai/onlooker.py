@@ -107,7 +107,7 @@ async def _read(page: Page, script: str, descriptor: Descriptor) -> dict[str, ob
 
     Raises CdpError where the page does not answer.
     """
-    marks = json.dumps({**marks_of(descriptor), "copy": descriptor.marks.copy})
+    marks = json.dumps({**marks_of(descriptor.marks), "copy": descriptor.marks.copy})
     hosts = json.dumps(descriptor.hosts)
     expression = f"{hosts}.includes(location.hostname) ? ({script})({marks}) : null"
     try:

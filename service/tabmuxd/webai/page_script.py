@@ -6,7 +6,7 @@ from dataclasses import asdict
 from importlib import resources
 from typing import Final
 
-from tabmuxd.webai.providers.descriptor import Descriptor
+from tabmuxd.webai.providers.marks import PageMarks
 
 _PARTS: Final = ("finding", "turns", "composer", "barriers")
 _SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
@@ -19,9 +19,8 @@ def page_script(main: str) -> str:
     return f"(marks) => ({script})(marks, {{{told}}})"
 
 
-def marks_of(descriptor: Descriptor) -> dict[str, object]:
+def marks_of(marks: PageMarks) -> dict[str, object]:
     """The marks of a descriptor as the scripts read them."""
-    marks = descriptor.marks
     elements = {
         "composer": marks.composer,
         "send": marks.send,

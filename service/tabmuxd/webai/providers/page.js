@@ -1,9 +1,11 @@
 // The page script: reads one chat page by a descriptor's marks, in an isolated world of the main frame.
-// Evaluated once a document; gives `globalThis.tabmux`. `parts` are what stands beside it in files of their own. It
+// Evaluated once a document, and again for other marks; gives `globalThis.tabmux`. `parts` are what stands beside it in files of their own. It
 // changes the page only in what the composer's part says, and in `pressStop`. A MutationObserver says "changed" once,
 // until the next sample. `answer.js` reads an answer that is finished.
 (marks, parts) => {
-  if (globalThis.tabmux) return;
+  if (globalThis.tabmux && globalThis.tabmux.identity === marks.identity) return;
+  // The page was read by other marks before: by an earlier version of the descriptor, or for another provider.
+  globalThis.tabmux?.end();
 
   const found = parts.finding(marks);
   const { root, controls, isReady } = found;
@@ -80,6 +82,11 @@
   const { barrier } = parts.barriers(page);
 
   globalThis.tabmux = {
+    identity: marks.identity,
+    end() {
+      armed = false;
+      observer.disconnect();
+    },
     // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
     // empty composer that can be used gets the focus, if nothing else is in the way. `count`: the next frame is counted;
     // right before a prompt is typed or pressed, what it changes would have to wait for that frame.
