@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tabmuxd.webai.markdown import TooLargeError, from_html, is_plausible
+from tabmuxd.webai.markdown import NotConvertedError, TooLargeError, from_html, is_plausible
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,22 @@ def test_from_html(html: str, markdown: str) -> None:
 def test_too_large(html: str) -> None:
     """What would hold up all others is refused."""
     with pytest.raises(TooLargeError):
+        from_html(html)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<ol start="²"><li>a</li></ol>',
+        f'<ol start="{"1" * 5000}"><li>a</li></ol>',
+        '<table><tr><td colspan="²">a</td></tr></table>',
+        f"<h{'1' * 5000}>a</h{'1' * 5000}>",
+    ],
+    ids=["raised start", "long start", "raised span", "long heading"],
+)
+def test_not_converted(html: str) -> None:
+    """What the library trips over is refused as what has no Markdown, and is no other error (FIN-26)."""
+    with pytest.raises(NotConvertedError):
         from_html(html)
 
 

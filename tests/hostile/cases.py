@@ -234,6 +234,10 @@ READ: Mapping[str, Case] = {
         answer(show(0.2), show(0, html=_FORMULA, stop=0, done=True)),
         Ended("The square $x^2_a$ and:\n\n$$\n\\int_0^1 x\n$$\n\nThat is the whole of the answer."),
     ),
+    "raised-start": Case(
+        answer(show(0.2), show(0, html='<ol start="²"><li>One thing that is listed</li></ol>', stop=0, done=True)),
+        Ended("1. One thing that is listed"),
+    ),
     "copied": Case(answer(grow(SHORT, 0.3), show(0, copied=_COPIED, stop=0, done=True)), Ended(_COPIED), page=COPY),
     # FIN-21
     "copied-hover": Case(

@@ -21,7 +21,11 @@ _LEADING_NUMBER: Final = re.compile(r"^(\s*\d{1,9})([.)](?=\s|$))", re.MULTILINE
 _PIPE: Final = re.compile(r"(?<!\\)\|")
 
 
-class TooLargeError(Exception):
+class NotConvertedError(Exception):
+    """A piece of an answer has no Markdown."""
+
+
+class TooLargeError(NotConvertedError):
     """A piece of an answer has so many elements that its conversion would hold up everything else."""
 
 
@@ -74,7 +78,7 @@ def _language(block: Tag) -> str:
 
 
 def from_html(piece: str) -> str:
-    """Markdown of one piece of an answer, which stands on its own; raises TooLargeError.
+    """Markdown of one piece of an answer, which stands on its own; raises NotConvertedError.
 
     A blank that is kept beside another one comes as U+FDD0, which is no character of any text.
     """
@@ -84,6 +88,8 @@ def from_html(piece: str) -> str:
         return str(_Converter().convert(piece)).strip("\n").replace("\ufdd0", " ")
     except RecursionError as error:
         raise TooLargeError from error
+    except Exception as error:  # markdownify 1.2.3: a ValueError for a `colspan` of "²"; any page writes any HTML
+        raise NotConvertedError from error
 
 
 def is_plausible(text: str, shown: str) -> bool:

@@ -13,7 +13,7 @@ from tabmuxd.resources.session import Warning  # noqa: A004 - the contract's wor
 from tabmuxd.webai import markdown
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import Conversation
-from tabmuxd.webai.markdown import TooLargeError
+from tabmuxd.webai.markdown import NotConvertedError
 from tabmuxd.webai.readings import reading
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ async def take(conversation: Conversation, shown: str) -> tuple[str, tuple[Warni
             found = await _copied(chat, keys, words)
             if found is None:
                 found = await _converted(conversation, chat, keys, words)
-    except (TimeoutError, CdpError, PageNotAnswering, TooLargeError) as error:
+    except (TimeoutError, CdpError, PageNotAnswering, NotConvertedError) as error:
         _log.info("answer not read as Markdown", turn=conversation.name, error=type(error).__name__)
         found = None
     return (shown, (_NO_MARKDOWN,)) if found is None else (found, ())

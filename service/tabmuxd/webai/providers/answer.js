@@ -26,7 +26,11 @@
     const kept = {};
     const language = /\blanguage-([\w+#.-]+)/.exec(original.className?.baseVal ?? original.className ?? "")?.[1];
     if (language) kept["data-language"] = language;
-    for (const name of ["start", "colspan", "alt"]) if (original.hasAttribute(name)) kept[name] = original.getAttribute(name);
+    for (const name of ["start", "colspan"]) {
+      const number = original.getAttribute(name);
+      if (/^\d{1,4}$/.test(number ?? "")) kept[name] = number;
+    }
+    if (original.hasAttribute("alt")) kept.alt = original.getAttribute("alt");
     const uri = address(original);
     if (uri) kept[original.localName === "a" ? "href" : "src"] = uri;
     return kept;
