@@ -37,6 +37,6 @@ def _conversation(html: str) -> Conversation:
 
 async def test_not_converted() -> None:
     """An answer whose HTML has no Markdown is taken as its text, and a warning names the failed step (FIN-26)."""
-    text, warnings = await taking.take(_conversation('<table><tr><td colspan="²">a</td></tr></table>'), "a")
+    taken = await taking.take(_conversation('<table><tr><td colspan="²">a</td></tr></table>'), "a")
 
-    assert (text, [one.code for one in warnings]) == ("a", ["markdown-failed"])
+    assert (taken.text, [one.code for one in taken.warnings]) == ("a", ["markdown-failed"])

@@ -227,6 +227,13 @@ _FORMULA = (
     "<p>That is the whole of the answer.</p>"
 )
 _COPIED = "The answer is **42**.\n"
+# The control that copies, and is the mark, looks different for a while once it was pressed.
+_FLICKER = """engine.copy = async (told) => {
+  const button = document.querySelector(".actions button");
+  button.dataset.testid = "copied";
+  setTimeout(() => (button.dataset.testid = "copy-turn-action-button"), 1500);
+  await navigator.clipboard.writeText(`*${told.view.text}*`);
+};"""
 READ: Mapping[str, Case] = {
     # FIN-26
     "rich": Case(answer(show(0.2), show(0, html=_RICH, stop=0, done=True)), Ended(_RICH_MARKDOWN)),
@@ -249,6 +256,9 @@ READ: Mapping[str, Case] = {
     "copied-too-short": whole(SHORT, grow(SHORT, 0.3), show(0, copied="42", stop=0, done=True), page=COPY),
     "copied-foreign": whole(
         SHORT, grow(SHORT, 0.3), show(0, copied="Another thing altogether.", stop=0, done=True), page=COPY
+    ),
+    "copied-flickers": Case(
+        answer(grow(SHORT, 0.3), show(0, stop=0, done=True, do=_FLICKER)), Ended(f"*{SHORT}*"), timeout=20, page=COPY
     ),
     "copied-never": whole(SHORT, grow(SHORT, 0.3), END, variant="no-copy", page=COPY),
     "code-only": Case(

@@ -17,6 +17,7 @@ from tabmuxd.webai.completion import Failed, Observation
 from tabmuxd.webai.conversation import FALLBACK, Conversation
 from tabmuxd.webai.records import TurnEnded
 from tabmuxd.webai.samples import Sample
+from tabmuxd.webai.taking import Taken
 
 _STOP_WAIT: Final = 5.0
 _LOOK_AGAIN: Final = 0.2
@@ -43,13 +44,15 @@ class Observer:
         self._conversation = conversation
         self._feed = feed
         self._seen: Observation | None = None
+        # What was taken of an answer that looked so, where the page's copy control may have been pressed for it.
+        self._taken: tuple[Observation, Taken] | None = None
 
     async def follow(self) -> Answered:
         """Follow the answer until it is whole; raises what else it ended with."""
         while True:
             sample = await self._look()
-            now, seen = asyncio.get_running_loop().time(), self._known
-            verdict = completion.judge(seen, sample, self._conversation.descriptor, now)
+            now = asyncio.get_running_loop().time()
+            verdict = self._judged(sample, now)
             if isinstance(verdict, completion.Running):
                 await self._record_stalled(stalled=verdict.stalled)
                 await self._conversation.pause(self._next_look(verdict, now))
@@ -57,6 +60,17 @@ class Observer:
                 raise self._failure(verdict, sample)
             elif answered := await self._take(verdict):
                 return answered
+
+    def _judged(self, sample: Sample, now: float, *, last: bool = False) -> completion.Verdict:
+        """What the answer is; one that was copied is whole without its mark too, if it stands still for longer.
+
+        A copy control that is the mark may look different once it was pressed, for a moment or for ever.
+        """
+        seen, descriptor = self._known, self._conversation.descriptor
+        if self._taken is not None and self._taken[0].text == seen.text and self._taken[0].done and not seen.done:
+            return completion.judge_last(replace(seen, done=True), sample, descriptor, now)
+        judge = completion.judge_last if last else completion.judge
+        return judge(seen, sample, descriptor, now)
 
     def _next_look(self, verdict: completion.Running, now: float) -> float:
         """After how many seconds to look again, if the page tells of no change: also when the answer is to stall."""
@@ -69,16 +83,18 @@ class Observer:
             return None  # nothing was observed in time, or a person has to act first
         loop, windows = asyncio.get_running_loop(), self._conversation.descriptor.windows
         try:
-            async with asyncio.timeout(max(windows.last_done_quiet, windows.last_quiet) + FALLBACK):
+            async with asyncio.timeout(max(windows.last_done_quiet, windows.last_quiet) + FALLBACK + taking.WAIT):
                 while True:
-                    sample = await self._look()
-                    verdict = completion.judge_last(self._known, sample, self._conversation.descriptor, loop.time())
-                    if not isinstance(verdict, completion.Running) or verdict.look_within is None:
-                        break
-                    await self._conversation.pause(verdict.look_within)
+                    verdict = self._judged(await self._look(), loop.time(), last=True)
+                    if isinstance(verdict, completion.Complete):
+                        if answered := await self._take(verdict):
+                            return answered
+                    elif isinstance(verdict, completion.Running) and verdict.look_within is not None:
+                        await self._conversation.pause(verdict.look_within)
+                    else:
+                        return None
         except TimeoutError:
             return None
-        return await self._take(verdict) if isinstance(verdict, completion.Complete) else None
 
     async def stop(self) -> bool:
         """Press Stop and see it go, and the text stand still; True if the page writes no more."""
@@ -128,13 +144,21 @@ class Observer:
     async def _take(self, verdict: completion.Complete) -> Answered | None:
         """The whole answer in Markdown; None if it went on while it was read."""
         seen = self._known
-        text, warnings = await taking.take(self._conversation, seen.text)
+        taken = await self._taken_of(seen)
         sample = await self._look()
         if sample.failure or replace(self._known, frames=0) != replace(seen, frames=0):
             return None
-        self._feed.set(text)
+        self._feed.set(taken.text)
         evidence = CompletionEvidence(done_mark=verdict.done, stable_duration=timedelta(seconds=verdict.quiet))
-        return Answered(text, evidence, warnings if text.strip() else (_WITHOUT_TEXT,))
+        return Answered(taken.text, evidence, taken.warnings if taken.text.strip() else (_WITHOUT_TEXT,))
+
+    async def _taken_of(self, seen: Observation) -> Taken:
+        """What is taken of an answer that looks so; the page's copy control is pressed once for one text."""
+        if self._taken is not None and self._taken[0].text == seen.text:
+            return self._taken[1]
+        taken = await taking.take(self._conversation, seen.text)
+        self._taken = (seen, taken) if taken.pressed else None
+        return taken
 
     def _failure(self, verdict: Failed, sample: Sample) -> Refused:
         """What an answer fails with that ended so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -18,21 +19,34 @@ from tabmuxd.webai.readings import reading
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_WAIT: Final = 5.0
+WAIT: Final = 5.0
 _NO_MARKDOWN: Final = Warning("markdown-failed", "The answer could not be read as Markdown; this is its text alone.")
 
 
-async def take(conversation: Conversation, shown: str) -> tuple[str, tuple[Warning, ...]]:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An answer in Markdown, and what is to be told besides.
+
+    `pressed`: the page's copy control may have been pressed for it, and look different since.
+    """
+
+    text: str
+    warnings: tuple[Warning, ...] = ()
+    pressed: bool = False
+
+
+async def take(conversation: Conversation, shown: str) -> Taken:
     """The whole answer in Markdown, of which the page shows this text; the text itself, with a warning, if that fails.
 
-    An answer without text is nothing to read.
+    An answer without text is nothing to read. Takes at most `WAIT` seconds.
     """
     own, chat = conversation.own, conversation.chat
     if not shown.strip() or own is None or chat is None:
-        return shown, ()
+        return Taken(shown)
     keys = tuple(key for key, _text in own.parts)
+    pressed = bool(conversation.descriptor.marks.copy)
     try:
-        async with asyncio.timeout(_WAIT):
+        async with asyncio.timeout(WAIT):
             words = reading(await chat.answer_words(keys), conversation.descriptor).text
             found = await _copied(chat, keys, words)
             if found is None:
@@ -40,7 +54,7 @@ async def take(conversation: Conversation, shown: str) -> tuple[str, tuple[Warni
     except (TimeoutError, CdpError, PageNotAnswering, NotConvertedError) as error:
         _log.info("answer not read as Markdown", turn=conversation.name, error=type(error).__name__)
         found = None
-    return (shown, (_NO_MARKDOWN,)) if found is None else (found, ())
+    return Taken(shown, (_NO_MARKDOWN,), pressed) if found is None else Taken(found, (), pressed)
 
 
 async def _copied(chat: ChatPage, keys: tuple[str, ...], words: str) -> str | None:
