@@ -38,6 +38,8 @@ from tabmuxd.webai.markdown import NotConvertedError, TooLargeError, from_html, 
         ('<span data-tex="\\int_0^1" data-display="1"></span>', "$$\n\\int_0^1\n$$"),
         ("<p>2 * 3 `x` \\ _so_ but snake_case</p>", "2 \\* 3 \\`x\\` \\\\ \\_so\\_ but snake_case"),
         ("<p>&lt;i&gt; but a &lt; b, [x](y) but [z]</p>", "\\<i> but a < b, \\[x](y) but [z]"),
+        ("<p>[a [b] c](d) and [e\nf](g)</p>", "\\[a \\[b] c](d) and \\[e\nf](g)"),
+        ("<p>a\n - no list</p>", "a\n\\- no list"),
         ("<p>- no list</p>", "\\- no list"),
         ("<p>1. no list</p>", "1\\. no list"),
         ("<p># no title</p>", "\\# no title"),
@@ -52,11 +54,31 @@ def test_from_html(html: str, markdown: str) -> None:
     assert from_html(html) == markdown
 
 
-@pytest.mark.parametrize("html", ["<p>" + "<b>x</b> " * 2001, "<div>" * 1500 + "x"])
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>" + "<b>x</b> " * 2001,
+        "<div>" * 1500 + "x",
+        "x" * 500_001,
+        "<blockquote>" * 100 + "<pre>" + "a\n" * 40_000,
+    ],
+    ids=["elements", "depth", "length", "both"],
+)
 def test_too_large(html: str) -> None:
     """What would hold up all others is refused."""
     with pytest.raises(TooLargeError):
         from_html(html)
+
+
+@pytest.mark.parametrize(
+    ("piece", "markdown"),
+    [("[", "["), ("[a ", "[a "), ("](", "]("), (" ", " "), ("\t", " "), ("\n\u00a0", "\n\u00a0"), ("\n\x0b", "\n\x0b")],
+)
+def test_any_length(piece: str, markdown: str) -> None:
+    """A long text of any signs is converted in a moment: nothing in it takes the square of its length (FIN-22)."""
+    made = from_html(f"<p>a{piece * 100_000}b</p>")
+
+    assert made == f"a{markdown * (100_000 if markdown.strip(' ') else 1)}b"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +123,7 @@ _SHOWN = "The quick brown fox jumps over the lazy dog, again and again."
     ],
 )
 def test_plausible(text: str, plausible: bool) -> None:  # noqa: FBT001 - a parameter of the table
-    """A copy that is much shorter than what is shown, or has other words, is not taken (FIN-21)."""
+    """Markdown that is much shorter than what is shown, or has other words, is not taken (FIN-26)."""
     assert is_plausible(text, _SHOWN) is plausible
 
 

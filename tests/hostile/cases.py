@@ -257,6 +257,9 @@ READ: Mapping[str, Case] = {
     "copied-foreign": whole(
         SHORT, grow(SHORT, 0.3), show(0, copied="Another thing altogether.", stop=0, done=True), page=COPY
     ),
+    "copied-without-end": whole(
+        LONG, grow(LONG, 0.3), show(0, copied=LONG[: int(len(LONG) * 0.82)], stop=0, done=True), page=COPY
+    ),
     "copied-flickers": Case(
         answer(grow(SHORT, 0.3), show(0, stop=0, done=True, do=_FLICKER)), Ended(f"*{SHORT}*"), timeout=20, page=COPY
     ),

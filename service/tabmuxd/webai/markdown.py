@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, cast
 
 from bs4 import Tag
+from bs4.element import NavigableString
 from markdownify import ATX, BACKSLASH, MarkdownConverter
 
 _LEAST_SHARE: Final = 0.7
@@ -13,11 +14,15 @@ _LEAST_WORDS_SHARE: Final = 0.8
 _WORDS_ASKED: Final = 200
 _WORD: Final = re.compile(r"\w+")
 _MAX_PIECE_TAGS: Final = 2_000
+_MAX_PIECE_CHARACTERS: Final = 500_000
+# How many characters may be made in all: those of an element are made anew by each one that it is in.
+_MAX_MADE_CHARACTERS: Final = 5_000_000
 _TICKS: Final = re.compile("`+")
 # What Markdown would take for markup in the middle of a text, and at the beginning of a line.
-_MARKUP: Final = re.compile(r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\[(?=[^\]\n]*\]\()")
-_LEADING: Final = re.compile(r"^(\s*)([-+>](?=\s|$)|#{1,6}(?=\s|$)|~{3})", re.MULTILINE)
-_LEADING_NUMBER: Final = re.compile(r"^(\s*\d{1,9})([.)](?=\s|$))", re.MULTILINE)
+_MARKUP: Final = re.compile(r"[\\`*\[]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])")
+_LEADING: Final = re.compile(r"^([^\S\n]*)([-+>](?=\s|$)|#{1,6}(?=\s|$)|~{3})", re.MULTILINE)
+_LEADING_NUMBER: Final = re.compile(r"^([^\S\n]*\d{1,9})([.)](?=\s|$))", re.MULTILINE)
+_BLANKS: Final = re.compile(r"[\t ]{2,}")
 _PIPE: Final = re.compile(r"(?<!\\)\|")
 
 
@@ -26,7 +31,7 @@ class NotConvertedError(Exception):
 
 
 class TooLargeError(NotConvertedError):
-    """A piece of an answer has so many elements that its conversion would hold up everything else."""
+    """A piece of an answer is so large, or so deep, that its conversion would hold up everything else."""
 
 
 class _Converter(MarkdownConverter):
@@ -34,10 +39,32 @@ class _Converter(MarkdownConverter):
 
     def __init__(self) -> None:
         super().__init__(heading_style=ATX, bullets="-", newline_style=BACKSLASH, table_infer_header=True)
+        self._made = 0
+
+    def process_tag(self, node: Tag, parent_tags: set[str] | None = None) -> str:
+        """Markdown of an element; raises TooLargeError where all of them are too much work."""
+        text = cast("str", super().process_tag(node, parent_tags))  # type: ignore[misc] # its stub lacks it
+        self._made += len(text)
+        if self._made > _MAX_MADE_CHARACTERS:
+            raise TooLargeError
+        return text
+
+    def process_text(self, el: NavigableString, parent_tags: set[str] | None = None) -> str:
+        """Markdown of a text."""
+        # markdownify 1.2.3 looks for a line end from each of many blanks: that takes the square of time.
+        if "pre" not in (parent_tags or ()) and _BLANKS.search(el):
+            shorter = NavigableString(_BLANKS.sub(" ", el))
+            el.replace_with(shorter)
+            el = shorter
+        return cast("str", super().process_text(el, parent_tags))  # type: ignore[misc] # its stub lacks it
 
     def escape(self, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
         """Text that stays text."""
-        return _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+        # Brackets are a link's where `](` comes behind them. To look for it from each of them takes the square of time.
+        last_link = text.rfind("](")
+        return _MARKUP.sub(
+            lambda found: found[0] if found[0] == "[" and found.start() > last_link else f"\\{found[0]}", text
+        )
 
     def convert_span(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - named by the library
         """A formula, where it is one."""
@@ -82,10 +109,12 @@ def from_html(piece: str) -> str:
 
     A blank that is kept beside another one comes as U+FDD0, which is no character of any text.
     """
-    if piece.count("<") > 2 * _MAX_PIECE_TAGS:
+    if len(piece) > _MAX_PIECE_CHARACTERS or piece.count("<") > 2 * _MAX_PIECE_TAGS:
         raise TooLargeError
     try:
         return str(_Converter().convert(piece)).strip("\n").replace("\ufdd0", " ")
+    except TooLargeError:
+        raise
     except RecursionError as error:
         raise TooLargeError from error
     except Exception as error:  # markdownify 1.2.3: a ValueError for a `colspan` of "²"; any page writes any HTML

@@ -11,7 +11,7 @@ import structlog
 
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.resources.session import Warning  # noqa: A004 - the contract's word
-from tabmuxd.webai import markdown
+from tabmuxd.webai import copies, markdown
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import Conversation
 from tabmuxd.webai.markdown import NotConvertedError
@@ -62,7 +62,7 @@ async def _copied(chat: ChatPage, keys: tuple[str, ...], words: str) -> str | No
         text = await chat.copied_answer(keys)
     except (CdpError, PageNotAnswering):
         return None
-    return text if text is not None and markdown.is_plausible(text, words) else None
+    return text if text is not None and copies.is_copy(text, words) else None
 
 
 async def _converted(conversation: Conversation, chat: ChatPage, keys: tuple[str, ...], words: str) -> str | None:
