@@ -30,6 +30,8 @@ pytestmark = [
 _TEXT: Final = "\n\n".join(f"Paragraph {number} of an answer that has some length." for number in range(9))
 _COPIED: Final = _TEXT.replace("answer", "**answer**")
 _ROOM: Final = 4
+_OTHER: Final = "Other prompt"
+"""How the prompts begin that other tests send to the same pages."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,11 @@ async def _journey(server: Server, site: Site, name: str, trait: str) -> tuple[J
         site.answer(prompt, _thinking(name))
     turns = [await one.answer(prompt) for prompt in prompts]
     uri = (await one.session()).conversation_uri
-    received = [got for got in site.received() if got.variant.split(",") == _variants(site, name, trait)]
+    received = [
+        got
+        for got in site.received()
+        if got.variant.split(",") == _variants(site, name, trait) and not got.prompt.startswith(_OTHER)
+    ]
     text = _TEXT if trait == "no-copy" else _COPIED
     return (
         Journey(
@@ -140,7 +146,7 @@ async def test_pages(name: str, server: Server, site: Site) -> None:
 async def test_stop(name: str, server: Server, site: Site) -> None:
     """A cancelled answer is stopped by the site's own control, once, also beside other controls called Stop."""
     one = await talk(server, f"{name}-decoys")
-    prompt = site.answer(f"Prompt {uuid4().hex}", answer(show(0.2), grow(_TEXT[:90], 0.5), show(600)))
+    prompt = site.answer(f"{_OTHER} {uuid4().hex}", answer(show(0.2), grow(_TEXT[:90], 0.5), show(600)))
 
     turn = await one.ask(prompt)
     assert await one.text(turn)
@@ -166,7 +172,8 @@ async def test_other_surface(server: Server, site: Site) -> None:
 @pytest.mark.parametrize("name", EDITORS)
 async def test_long_prompt(name: str, server: Server, site: Site) -> None:
     """A text of many lines is sent whole (SUB-06, SUB-07)."""
-    prompt = "\n".join(f"{number:03d} line é 😀 of a long prompt {uuid4().hex}" for number in range(200))
+    lines = [f"{number:03d} line é 😀 of a long prompt {uuid4().hex}" for number in range(200)]
+    prompt = "\n".join([_OTHER, *lines])
     one: Talk = await talk(server, f"{name}-plain")
 
     turn = await one.answer(prompt)

@@ -4,7 +4,7 @@
   const { marks, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls } = page;
 
   const editableInside = '[contenteditable="true"], textarea';
-
+  const outermost = (elements) => elements.filter((one) => !elements.some((other) => other !== one && other.contains(one)));
   const isField = (element) => element.matches("textarea, input");
   const editable = (element) =>
     element.getAttribute("aria-disabled") !== "true" &&
@@ -41,15 +41,22 @@
     for (let at = up(element); at && !isWide(at); at = up(at)) if (hasControl(at)) return at;
     return null;
   };
-  const hasSend = (element) => {
+  const hasControls = (element) => {
     const place = area(element);
-    return Boolean(place) && hasControl(place);
+    return Boolean(place) && (hasControl(place) || controls(marks.not_send, place).length > 0);
   };
 
-  const candidates = () => marks.composer.flatMap((mark) => marked(mark)).map(innermost);
+  const candidates = (wanted = marks.composer) => wanted.flatMap((mark) => marked(mark)).map(innermost);
+  // The first mark that fits a box decides; of several boxes, the one with controls of a composer around it.
   const find = () => {
-    const found = candidates().filter((element) => editable(element) && inPlace(element) && seen(element));
-    return found.find(hasSend) ?? found[0] ?? null;
+    for (const mark of marks.composer) {
+      const fitting = candidates([mark]).filter((element) => editable(element) && inPlace(element) && seen(element));
+      const found = outermost([...new Set(fitting)]);
+      if (found.length === 1) return found[0];
+      const sending = found.filter(hasControls);
+      if (found.length) return sending.length === 1 ? sending[0] : null;
+    }
+    return null;
   };
   const centre = (element) => {
     const box = element.getBoundingClientRect();
@@ -71,7 +78,6 @@
     element.getAttribute("data-disabled") !== "true" &&
     getComputedStyle(element).pointerEvents !== "none";
   const isOther = (element) => [...marks.stop, ...marks.not_send].some((mark) => isMarked(element, mark));
-  const outermost = (elements) => elements.filter((one) => !elements.some((other) => other !== one && other.contains(one)));
   // Send controls that are shown around the composer.
   const sends = (box) => {
     const place = box && area(box);

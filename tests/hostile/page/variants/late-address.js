@@ -4,6 +4,6 @@ export default (engine) => {
   engine.moveTo = (address) => {
     if (due) return;
     due = true;
-    setTimeout(() => history.pushState(null, "", address), 6000);
+    setTimeout(() => history.pushState(null, "", address), 3000);
   };
 };
