@@ -1,9 +1,9 @@
-// The address of a new conversation comes seconds after its first prompt.
+// The address of a new conversation comes a while after its first prompt, when the answer is being written.
 export default (engine) => {
   let due = false;
   engine.moveTo = (address) => {
     if (due) return;
     due = true;
-    setTimeout(() => history.pushState(null, "", address), 3000);
+    setTimeout(() => history.pushState(null, "", address), 800);
   };
 };
