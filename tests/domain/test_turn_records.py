@@ -37,6 +37,7 @@ from tabmuxd.webai.answers import Feeds
 from tabmuxd.webai.providers.loading import Providers
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.service import WebAi, _insert_turn
+from tabmuxd.wire import session_message
 
 from tests.domain.values import (
     ADMIN,
@@ -483,6 +484,17 @@ async def test_conversation_is_adopted_once(log: Log) -> None:
     assert shown() == ("http://x/c/1", "one")
     await log.change(lambda changes: records.note_conversation(changes, _TURN, "http://x/c/2", "two"))
     assert shown() == ("http://x/c/1", "two")
+
+
+async def test_long_title_and_address(log: Log) -> None:
+    """Of a title the beginning is kept, of 1 KiB; what is too long for an address is none (O-152, FIN-17)."""
+    await log.change(
+        lambda changes: records.note_conversation(changes, _TURN, f"http://x/c/{'1' * 8192}", "é" * 2_500_000)
+    )
+    session = log.live.sessions[SESSION]
+
+    assert (session.conversation_uri, session.title) == ("", "é" * 512)
+    assert session_message(session).ByteSize() < 4096
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.chat_page import PageNotAnswering
 from tabmuxd.webai.completion import Failed, Observation
 from tabmuxd.webai.conversation import FALLBACK, Conversation
+from tabmuxd.webai.noting import Noting
 from tabmuxd.webai.records import TurnEnded
 from tabmuxd.webai.samples import Sample
 from tabmuxd.webai.taking import Taken
@@ -46,6 +47,7 @@ class Observer:
         self._seen: Observation | None = None
         # What was taken of an answer that looked so, where the page's copy control may have been pressed for it.
         self._taken: tuple[Observation, Taken] | None = None
+        self.noting = Noting(conversation)
 
     async def follow(self) -> Answered:
         """Follow the answer until it is whole; raises what else it ended with."""
@@ -126,7 +128,7 @@ class Observer:
         if self._seen is None:
             self._seen = Observation(quiet_since=loop.time())
         sample, own = await conversation.see(conversation.turn(), self._note_silence)
-        await _note(conversation, sample, is_own=own is not None)
+        await self.noting.note(sample, is_own=own is not None)
         seen = self._seen
         if conversation.page_since > seen.quiet_since:
             # Another page shows the answer: how long it has been quiet is counted from here.
@@ -188,15 +190,3 @@ class Observer:
     def _known(self) -> Observation:
         assert self._seen is not None, "nothing was looked at"  # noqa: S101 - true by construction
         return self._seen
-
-
-async def _note(conversation: Conversation, sample: Sample, *, is_own: bool) -> None:
-    """Record title and address of the conversation; `is_own`: the own prompt shows there."""
-    uri = conversation.descriptor.conversation_of(sample.uri)
-    session = conversation.session()
-    if not (is_own or session.conversation_uri):
-        return  # a person may have gone to another one, whose address is not this session's
-    if session.title != sample.title or (uri and not session.conversation_uri):
-        await conversation.change(
-            lambda changes: records.note_conversation(changes, conversation.name, uri, sample.title)
-        )

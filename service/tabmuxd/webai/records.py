@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tabmuxd.events.changes import Changes
-from tabmuxd.resources.errors import PageTouched, Reason, Refused, refuse
+from tabmuxd.resources.errors import PageTouched, Reason, Refused, cut, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
 from tabmuxd.resources.names import session_of
@@ -27,12 +27,14 @@ from tabmuxd.resources.session import (
 )
 from tabmuxd.resources.tab import Tab, TabState
 from tabmuxd.tabs import lease_records, lease_rules, rules
+from tabmuxd.tabs.addresses import MAX_ADDRESS_BYTES
 from tabmuxd.webai import parting
 from tabmuxd.webai.answers import border
 from tabmuxd.webai.owning import active
 from tabmuxd.webai.parting import Parting
 
 MAX_ANSWER_BYTES: Final = 1024 * 1024
+MAX_TITLE_BYTES: Final = 1024
 _LEASE_MARGIN: Final = timedelta(minutes=1)
 _CUT: Final = Warning("answer-cut", "The answer is longer than 1 MiB; this is its beginning.")
 
@@ -201,11 +203,15 @@ def unblock(changes: Changes, name: str) -> Turn:
 
 
 def note_conversation(changes: Changes, name: str, uri: str, title: str) -> None:
-    """Record the conversation's address once the provider gave it one, and its title."""
+    """Record the conversation's address once the provider gave it one, and the beginning of its title.
+
+    What is too long for an address is none, for the beginning of it would lead elsewhere.
+    """
     session = changes.session(session_of(name))
     if session is None or session.ended:
         return
-    after = replace(session, conversation_uri=session.conversation_uri or uri, title=title)
+    address = session.conversation_uri or (uri if len(uri) <= MAX_ADDRESS_BYTES else "")
+    after = replace(session, conversation_uri=address, title=cut(title, MAX_TITLE_BYTES))
     if after != session:
         changes.record(after, ChangeCause.PAGE)
 

@@ -24,7 +24,7 @@ from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
 from tabmuxd.webai.observing import Answered, Observer
 from tabmuxd.webai.outgoing import Outgoing
-from tabmuxd.webai.parting import parting
+from tabmuxd.webai.parting import Parting, parting
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.records import Ending, TabLost, TurnEnded
 from tabmuxd.webai.samples import Sample, lookup_hash
@@ -237,12 +237,19 @@ class TurnRunner:
     ) -> Turn:
         conversation = self._conversation
         ending = Ending(state, self._feed.text.decode(), completion, refused, warnings)
+        noted = self._observer.noting.waiting
+
+        def decide(changes: Changes, how: Parting | None = None) -> Turn:
+            if noted is not None:
+                records.note_conversation(changes, self.name, *noted)
+            return records.end(changes, self.name, ending, cause, how)
+
         turn = conversation.around.log.live.turns.get(self.name)
         if state is not TurnState.SUCCEEDED or turn is None or not turn.release_tab:
-            return await conversation.change(lambda changes: records.end(changes, self.name, ending, cause))
+            return await conversation.change(decide)
         conversation.drop_page()
         async with parting(conversation.around.tabs, conversation.session().tab) as how:
-            return await conversation.change(lambda changes: records.end(changes, self.name, ending, cause, how))
+            return await conversation.change(partial(decide, how=how))
 
 
 def _holds(sample: Sample, lookup_sha256: str) -> bool:

@@ -99,7 +99,7 @@
       const composer = state();
       const seen = {
         uri: location.href,
-        title: document.title,
+        title: String(document.title).slice(0, 2048),
         ready: isReady(),
         ...barrier(composer.composer),
         ...composer,
