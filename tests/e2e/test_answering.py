@@ -83,7 +83,7 @@ async def outcome(server: Server, site: Site, name: str, case: Case) -> Ended:
 
 
 @pytest.mark.parametrize(
-    "group", [pytest.param(name, marks=pytest.mark.long if name == "slow" else ()) for name in GROUPS]
+    "group", [pytest.param(name, marks=pytest.mark.long if name in {"slow", "unusual"} else ()) for name in GROUPS]
 )
 async def test_cases(group: str, server: Server, site: Site) -> None:
     """Each answer is SUCCEEDED with all of it and no more, or ended with its true reason and what there was.

@@ -202,7 +202,7 @@ async def test_fuzzed(server: Server, living: Living, method: MethodDescriptor) 
     seen: set[str] = set()
 
     @settings(
-        max_examples=30,
+        max_examples=15,
         deadline=None,
         database=None,
         derandomize=True,

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -36,11 +35,11 @@ from tests.hostile.site import Site
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.chromium,
+    pytest.mark.long,
     pytest.mark.timeout(90),
     pytest.mark.usefixtures("closed_afterwards"),
 ]
 
-LONG: Final = partial(pytest.param, marks=pytest.mark.long)
 PROVIDER: Final = "hostile-barred"
 SIDEBAR: Final = "Stop Thinking, Log in: ray id"
 
@@ -132,13 +131,13 @@ async def test_ready(server: Server, site: Site) -> None:
 @pytest.mark.parametrize(
     ("variant", "status"),
     [
-        LONG("barred,sign-in", ("REQUIRED", "BLOCKED", "SIGN_IN", False, [])),
+        pytest.param("barred,sign-in", ("REQUIRED", "BLOCKED", "SIGN_IN", False, [])),
         ("barred,challenge", ("SIGNED_IN", "BLOCKED", "CHALLENGE", False, [])),
-        LONG("barred,consent", ("SIGNED_IN", "BLOCKED", "CONSENT", False, [])),
-        LONG("covered", ("SIGNED_IN", "BLOCKED", "OVERLAY", False, [])),
-        LONG("draft", ("SIGNED_IN", "OCCUPIED", "NONE", False, [])),
+        pytest.param("barred,consent", ("SIGNED_IN", "BLOCKED", "CONSENT", False, [])),
+        pytest.param("covered", ("SIGNED_IN", "BLOCKED", "OVERLAY", False, [])),
+        pytest.param("draft", ("SIGNED_IN", "OCCUPIED", "NONE", False, [])),
         ("words", ("UNSPECIFIED", "USABLE", "NONE", True, ["sign-in-unclear"])),
-        LONG("no-composer", ("SIGNED_IN", "ABSENT", "EMPTY_SHELL", False, [])),
+        pytest.param("no-composer", ("SIGNED_IN", "ABSENT", "EMPTY_SHELL", False, [])),
     ],
 )
 async def test_states(variant: str, status: tuple[str, str, str, bool, list[str]], server: Server, site: Site) -> None:
@@ -146,7 +145,6 @@ async def test_states(variant: str, status: tuple[str, str, str, bool, list[str]
     assert told(await looked(server, await opened(server, site.at(variant)))) == status
 
 
-@pytest.mark.long
 async def test_limit(server: Server, site: Site) -> None:
     """A limit is told in the page's words, with its end (SUB-12, SUB-21)."""
     status = await looked(server, await opened(server, site.at("barred,limit")))
@@ -216,7 +214,6 @@ async def test_open_turn(server: Server, site: Site) -> None:
 WRITING: Final = ("SIGNED_IN", "BUSY", "NONE", False, ["turn-open"])
 
 
-@pytest.mark.long
 async def test_blocked_turn(server: Server, site: Site, person: Person) -> None:
     """A look at what blocks a turn leaves it blocked; it goes on once a person has acted (SUB-12, FIN-08)."""
     provider = "hostile-barred-sign-in"
@@ -253,7 +250,6 @@ async def test_refused(server: Server, site: Site, person: Person) -> None:
     assert await reason(looked(server, Tab(name=f"{BROWSER}/tabs/0123456789"))) == "TAB_NOT_FOUND"
 
 
-@pytest.mark.long
 async def test_stuck(server: Server, site: Site, person: Person) -> None:
     """A page that hangs is TAB_UNRESPONSIVE in time, and its tab's health tells of it; a crashed one is TAB_GONE."""
     tab = await opened(server, site.at("plain"))
@@ -289,7 +285,9 @@ CLOBBERS: Final = """
 """
 
 
-@pytest.mark.parametrize("script", [THROWS, LONG(CLOBBERS), LONG(MANY)], ids=["throws", "clobbers", "many"])
+@pytest.mark.parametrize(
+    "script", [THROWS, pytest.param(CLOBBERS), pytest.param(MANY)], ids=["throws", "clobbers", "many"]
+)
 async def test_hostile(script: str, server: Server, site: Site, person: Person) -> None:
     """What a page does to its own objects reaches no look, nor do 20,000 elements that talk of signing in (FIN-16)."""
     tab = await opened(server, site.at("plain"))
@@ -351,7 +349,6 @@ async def command(server: Server, *words: str) -> tuple[int | None, str]:
     return process.returncode, out.decode()
 
 
-@pytest.mark.long
 async def test_login(server: Server) -> None:
     """`ai login` opens the start page in front, as the caller's, sees the sign-in, and leaves the tab open."""
     code, out = await command(server, "ai", "login", PROVIDER)

@@ -25,6 +25,7 @@ _EXAMPLE = Path(__file__).parents[2] / "docs/example"
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.chromium,
+    pytest.mark.long,
     pytest.mark.timeout(120),
     pytest.mark.usefixtures("closed_afterwards"),
 ]

@@ -17,7 +17,7 @@ import pytest
 import websocket
 from tabmuxd.playground import Kind, answer_to
 
-pytestmark = pytest.mark.chromium
+pytestmark = [pytest.mark.chromium, pytest.mark.long]
 
 FLAGS = (
     "--headless=new",
@@ -244,7 +244,6 @@ def test_stop(kind: str, server: Server, page: Page) -> None:
     assert len(shown) < len(answer_to("stop me {{pause=600}}"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_running_answer_survives(kind: str, server: Server, page: Page, tmp_path: Path) -> None:
     """SUB-03, FIN-18: an answer goes on after a reload, and after the playground is started again."""

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.chromium,
     pytest.mark.editors,
+    pytest.mark.long,
     pytest.mark.timeout(150),
     pytest.mark.usefixtures("closed_afterwards"),
 ]
@@ -130,7 +131,6 @@ async def test_three_sites(server: Server, site: Site) -> None:
     assert seen == wanted
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", EDITORS)
 async def test_pages(name: str, server: Server, site: Site) -> None:
     """So it is on pages that hydrate late, are covered, doubled, in other languages, virtual, or full of decoys.
@@ -141,7 +141,6 @@ async def test_pages(name: str, server: Server, site: Site) -> None:
     assert seen == wanted
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", EDITORS)
 async def test_stop(name: str, server: Server, site: Site) -> None:
     """A cancelled answer is stopped by the site's own control, once, also beside other controls called Stop."""
@@ -157,7 +156,6 @@ async def test_stop(name: str, server: Server, site: Site) -> None:
     assert [got.prompt for got in site.received(prompt)] == [prompt]
 
 
-@pytest.mark.long
 async def test_other_surface(server: Server, site: Site) -> None:
     """Nothing is sent on the Work surface of ChatGPT."""
     prompt = f"Prompt {uuid4().hex}"
@@ -168,7 +166,6 @@ async def test_other_surface(server: Server, site: Site) -> None:
     assert site.received(prompt) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", EDITORS)
 async def test_long_prompt(name: str, server: Server, site: Site) -> None:
     """A text of many lines is sent whole (SUB-06, SUB-07)."""
