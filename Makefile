@@ -28,7 +28,7 @@ long:
 
 # One round after another, so that each has the machine to itself. A seed is there to repeat just its round.
 chaos:
-	@$(if $(SEED),:,scripts/test --long -m long)
+	@$(if $(SEED),:,$(MAKE) --no-print-directory long)
 	@TABMUX_CHAOS_ROUNDS="$(or $(ROUNDS),20)" TABMUX_CHAOS_OPERATIONS="$(or $(OPERATIONS),500)" TABMUX_CHAOS_CLIENTS=8 \
 		TABMUX_CHAOS_SEED="$(SEED)" scripts/test -n 0 -p no:randomly -s tests/chaos
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -14,8 +14,25 @@ from tabmux.errors import TabmuxError
 from tabmux.methods import may_repeat, rule_of
 from tabmux.statuses import error_of_call
 
+if TYPE_CHECKING:
+    from tabmux.v1.tab_service_pb2 import ListTabsRequest, ListTabsResponse
+    from tabmux.v1.web_ai_service_pb2 import (
+        ListProvidersRequest,
+        ListProvidersResponse,
+        ListSessionsRequest,
+        ListSessionsResponse,
+        ListTurnsRequest,
+        ListTurnsResponse,
+    )
+
 Request = TypeVar("Request", bound=Message)
 Reply = TypeVar("Reply", bound=Message)
+ListRequest = TypeVar(
+    "ListRequest", "ListTabsRequest", "ListSessionsRequest", "ListTurnsRequest", "ListProvidersRequest"
+)
+ListReply = TypeVar(
+    "ListReply", "ListTabsResponse", "ListSessionsResponse", "ListTurnsResponse", "ListProvidersResponse"
+)
 
 CLIENT_KEY = "x-tabmux-client"
 
@@ -73,6 +90,17 @@ class Calls:
                 refusal = failure
             await self._sleep(wait)
         raise AssertionError("pauses() has no end")
+
+    async def pages(
+        self, method: grpc.aio.UnaryUnaryMultiCallable[ListRequest, ListReply], request: ListRequest
+    ) -> AsyncGenerator[ListReply, None]:
+        """Yield the replies of a method that lists, page by page. Raises `TabmuxError`."""
+        while True:
+            reply = await self.unary(method, request)
+            yield reply
+            if not reply.next_page_token:
+                return
+            request.page_token = reply.next_page_token
 
     async def upload(
         self,

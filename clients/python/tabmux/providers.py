@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 async def list_providers(service: "WebAiServiceAsyncStub", calls: Calls) -> AsyncGenerator[Provider, None]:
     """Yield the providers that the server has descriptors for, by id, over all pages."""
     request = ListProvidersRequest()
-    while True:
-        response = await calls.unary(service.ListProviders, request)
-        for provider in response.providers:
+    async for reply in calls.pages(service.ListProviders, request):
+        for provider in reply.providers:
             yield provider
-        if not response.next_page_token:
-            return
-        request.page_token = response.next_page_token
 
 
 async def provider_status(service: "WebAiServiceAsyncStub", calls: Calls, tab: str) -> ProviderStatus:

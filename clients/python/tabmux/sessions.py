@@ -40,25 +40,17 @@ async def list_sessions(
 ) -> AsyncGenerator[Session, None]:
     """Yield sessions that match, oldest first, over all pages; retired ones only if asked for."""
     request = ListSessionsRequest(states=_STATES if retired else (), providers=providers, labels=labels or {})
-    while True:
-        response = await calls.unary(service.ListSessions, request)
-        for session in response.sessions:
+    async for reply in calls.pages(service.ListSessions, request):
+        for session in reply.sessions:
             yield session
-        if not response.next_page_token:
-            return
-        request.page_token = response.next_page_token
 
 
 async def list_turns(service: "WebAiServiceAsyncStub", calls: Calls, session: str) -> AsyncGenerator[Turn, None]:
     """Yield the turns of a session, oldest first, over all pages, without their answers."""
     request = ListTurnsRequest(parent=session)
-    while True:
-        response = await calls.unary(service.ListTurns, request)
-        for turn in response.turns:
+    async for reply in calls.pages(service.ListTurns, request):
+        for turn in reply.turns:
             yield turn
-        if not response.next_page_token:
-            return
-        request.page_token = response.next_page_token
 
 
 async def prune_sessions(

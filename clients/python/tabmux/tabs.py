@@ -143,13 +143,9 @@ async def list_tabs(
         groups=groups,
         labels=labels or {},
     )
-    while True:
-        response = await calls.unary(service.ListTabs, request)
-        for tab in response.tabs:
+    async for reply in calls.pages(service.ListTabs, request):
+        for tab in reply.tabs:
             yield tab
-        if not response.next_page_token:
-            return
-        request.page_token = response.next_page_token
 
 
 async def find_tab(service: "TabServiceAsyncStub", calls: Calls, given: str) -> TabResource:
