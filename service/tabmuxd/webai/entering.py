@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 from tabmuxd.resources.errors import Reason, Refused
@@ -21,8 +21,6 @@ _ARRIVAL: Final = 1.0
 _KEPT_LOOK: Final = 0.15
 # A page enables its send control with the next frame it paints, and tells of that.
 _QUICK_LOOKS: Final = 4
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +72,11 @@ class Entry:
         try:
             return await self._enter()
         except _SentByPage:
-            return Entered(self.before or (), None)
+            pass
         except Refused:
-            if self._may_be_gone:
-                return Entered(self.before or (), None)
-            raise
+            if not self._may_be_gone:
+                raise
+        return Entered(self.before or (), None)
 
     async def _enter(self) -> Entered:
         sample = await self._usable()
@@ -183,8 +181,7 @@ class Entry:
         look = partial(self._look, at_once=True, focus=False, ready_within=RETRY)
         if len(submission.pieces(text)) == 1:
             # Both orders go out at once: the page looks at itself when the text has come.
-            _, looked = await _both(self._chat.type(text, path), look())
-            return looked
+            return await _both(self._chat.type(text, path), look())
         if self._conversation.descriptor.long_text != "paste" or not await self._chat.paste(text):
             await self._chat.type(text, path)
         self._typed_at = self._now()
@@ -221,11 +218,12 @@ class Entry:
         )
 
 
-async def _both(typing: Awaitable[T], looking: Awaitable[Sample]) -> tuple[T, Sample]:
-    """What both give, once both have ended; raises what one of them raised."""
+async def _both(typing: Awaitable[None], looking: Awaitable[Sample]) -> Sample:
+    """What the look gives, once both have ended; raises what one of them raised."""
     typed, looked = asyncio.ensure_future(typing), asyncio.ensure_future(looking)
     await asyncio.gather(typed, looked, return_exceptions=True)
-    return typed.result(), looked.result()
+    typed.result()
+    return looked.result()
 
 
 class _SentByPage(Exception):

@@ -77,7 +77,7 @@ class Onlooker:
         """
         descriptor = self._providers.get(provider)
         if descriptor is None:
-            raise unknown_provider(provider)
+            raise whereabouts.unknown_provider(provider)
         async with self._tabs.looks.at(name) as (tab, page):
             found: dict[str, object] | Fault = "elsewhere"
             for _ in range(_TRIES):
@@ -132,11 +132,6 @@ async def _read(page: Page, script: str, descriptor: Descriptor) -> dict[str, ob
         return "elsewhere"
     found = cast("dict[str, object]", value)
     return found if descriptor.is_at(str(found.get("uri", ""))) else "elsewhere"
-
-
-def unknown_provider(provider: str) -> Refused:
-    """PROVIDER_NOT_FOUND."""
-    return refuse(Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider)
 
 
 def _nowhere(tab: str) -> Refused:

@@ -28,7 +28,7 @@ from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.importing.service import Importing
 from tabmuxd.webai.line import MAX_TURN_COUNT, LinePlace, ProviderLine, line_of
-from tabmuxd.webai.onlooker import Onlooker, unknown_provider
+from tabmuxd.webai.onlooker import Onlooker
 from tabmuxd.webai.owning import active, may_act_in, owned
 from tabmuxd.webai.preambles import SAFETY_PREAMBLE
 from tabmuxd.webai.providers.describing import described
@@ -251,7 +251,7 @@ class WebAi:
         provider = session.provider if session else ""
         descriptor = self.providers.of_version(provider, session.descriptor_version if session else "")
         if descriptor is None:
-            ending = records.Ending(TurnState.FAILED, refused=unknown_provider(provider))
+            ending = records.Ending(TurnState.FAILED, refused=whereabouts.unknown_provider(provider))
             self._tasks.spawn(
                 self._log.change(lambda changes: records.end(changes, turn.name, ending)), f"end {turn.name}"
             )
@@ -302,7 +302,7 @@ class WebAi:
         kept = self.providers.of_version(session.provider, session.descriptor_version)
         present = self.providers.get(session.provider)
         if kept is None:
-            raise unknown_provider(session.provider)
+            raise whereabouts.unknown_provider(session.provider)
         if present is None or kept is present or not session.last_turn:
             return kept
         last = await self.get_turn(session.last_turn)
@@ -311,7 +311,7 @@ class WebAi:
     def _provider(self, provider: str) -> Descriptor:
         descriptor = self.providers.get(provider)
         if descriptor is None:
-            raise unknown_provider(provider)
+            raise whereabouts.unknown_provider(provider)
         return descriptor
 
 

@@ -83,6 +83,11 @@ def begins_at(descriptor: Descriptor, conversation_uri: str, shown_uri: str, *, 
     return conversation_uri or shown
 
 
+def unknown_provider(provider: str) -> Refused:
+    """PROVIDER_NOT_FOUND."""
+    return refuse(Reason.PROVIDER_NOT_FOUND, f"No provider {provider} is known; nothing was done.", provider=provider)
+
+
 def not_shown(descriptor: Descriptor, tab: str) -> Refused:
     """PROVIDER_NOT_SHOWN."""
     return refuse(
