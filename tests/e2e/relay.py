@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,9 @@ class Relay:
         self._targets: dict[str, str] = {}
         self._open: set[web.WebSocketResponse] = set()
         self._away = False
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._passed = asyncio.Event()
 
     def methods_to(self, target_id: str) -> list[str]:
         """Commands that named this target, or a session of it, in order."""
@@ -48,6 +51,21 @@ class Relay:
         self._away = True
         for near in tuple(self._open):
             await near.close()
+
+    @contextlib.contextmanager
+    def slow(self) -> Generator[None]:
+        """Keep back what the browser tells, answers too, until this ends."""
+        self._flowing.clear()
+        try:
+            yield
+        finally:
+            self._flowing.set()
+
+    async def sent(self, method: str, *, times: int = 1) -> None:
+        """Return once a command was sent this often; within a limit that the caller sets."""
+        while self.count(method) < times:
+            self._passed.clear()
+            await self._passed.wait()
 
     def mend(self) -> None:
         """Take connections again."""
@@ -83,6 +101,7 @@ class Relay:
             told = json.loads(message.data)
             if told.get("method") == "Target.attachedToTarget":
                 self._targets[told["params"]["sessionId"]] = told["params"]["targetInfo"]["targetId"]
+            await self._flowing.wait()
             await near.send_str(message.data)
 
     def _write_down(self, sent: dict[str, Any]) -> None:
@@ -90,6 +109,7 @@ class Relay:
         session = sent.get("sessionId") or params.get("sessionId", "")
         target_id = params.get("targetId") or self._targets.get(session, "")
         self.commands.append(Command(sent["method"], target_id))
+        self._passed.set()
 
 
 @contextlib.asynccontextmanager

@@ -93,6 +93,21 @@ async def hung(person: Person, uri: str) -> str:
     return target_id
 
 
+# Seen
+
+
+async def test_seen_at_once(server: Server, person: Person, pages: Pages, relay: Relay) -> None:
+    """A page that is there is listed, though what the browser told of it is still on its way."""
+    looks = relay.count("Target.getTargets")
+    with relay.slow():
+        target_id = await person.open_loaded(pages.at("/page?title=new"))
+        listed = asyncio.ensure_future(foreign(server))
+        looked = asyncio.ensure_future(relay.sent("Target.getTargets", times=looks + 1))
+        await asyncio.wait((listed, looked), timeout=LIMIT, return_when=asyncio.FIRST_COMPLETED)
+        looked.cancel()
+    assert await listed == [target_id]
+
+
 # Left alone
 
 

@@ -188,7 +188,7 @@ class FakeTabs:
         await self.below.asked("list", tab_filter, after, count)
         return [entry for entry in self.tabs if entry[0] > after][:count]
 
-    def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
+    async def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
         return [target for target in self.foreign if browser in ("", target[0])]
 
     async def update(self, caller: Principal, update: TabUpdate) -> Tab:

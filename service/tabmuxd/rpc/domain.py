@@ -112,7 +112,7 @@ class Tabs(Protocol):
         """At most `count` tabs with their revisions of creation, oldest first, from behind the revision `after`."""
         ...
 
-    def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
+    async def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
         """Foreign pages as (browser name, target id), sorted; an empty `browser` means all."""
         ...
 

@@ -43,7 +43,7 @@ async def tabs_page(tabs: Tabs, wanted: TabFilter, page: Page) -> pb.ListTabsRes
             response.next_page_token = page.token_behind(str(listed[len(response.tabs) - 1][0]))
             return response
     if _foreign_wanted(wanted):
-        _add_foreign(response, tabs, wanted, page, behind_foreign)
+        await _add_foreign(response, tabs, wanted, page, behind_foreign)
     return response
 
 
@@ -107,10 +107,10 @@ def _token(page: Page, listed: Sequence[tuple[int, object]], taken: int) -> str:
     return page.token_behind(str(listed[taken - 1][0])) if taken < len(listed) else ""
 
 
-def _add_foreign(
+async def _add_foreign(
     response: pb.ListTabsResponse, tabs: Tabs, wanted: TabFilter, page: Page, behind: tuple[str, ...]
 ) -> None:
-    rest = [target for target in tabs.foreign_targets(wanted.browser) if target > behind]
+    rest = [target for target in await tabs.foreign_targets(wanted.browser) if target > behind]
     free = page.size - len(response.tabs)
     if rest and not free:
         # The page is full of our own; the next one begins with the first foreign tab.

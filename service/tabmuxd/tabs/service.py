@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -120,13 +121,11 @@ class Tabs:
         self._hosts.chosen(tab_filter.browser)
         return await self._log.list_tabs(tab_filter, after=after, count=count)
 
-    def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
+    async def foreign_targets(self, browser: str) -> Sequence[tuple[str, str]]:
         """Browser and target id of each page that is not ours; an empty `browser` means all."""
-        return [
-            (host.name, target_id)
-            for host in sorted(self._hosts.chosen(browser), key=lambda host: host.name)
-            for target_id in host.foreign_targets()
-        ]
+        hosts = sorted(self._hosts.chosen(browser), key=lambda host: host.name)
+        await asyncio.gather(*(host.look() for host in hosts))  # what is told of a new page may only be on its way
+        return [(host.name, target_id) for host in hosts for target_id in host.foreign_targets()]
 
     # Opening
 
