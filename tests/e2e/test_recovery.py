@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any, TypeAlias
 
 import pytest
@@ -237,8 +238,11 @@ async def test_pinned(server: Server, person: Person, pages: Pages) -> None:
         await person.close(back.target_id)
         again = (await watch.until(lambda event: event.tab.generation == 2)).tab
         states = [event.tab.state for event in watch.events if event.tab.name == pinned.name]
+    # A title may be told of later than the page was there.
+    entered = [state for state, _ in itertools.groupby(states)]
     assert (again.pinned, again.state, again.recovery_count) == (True, Tab.STATE_READY, 2)
-    assert states == [Tab.STATE_LOST, Tab.STATE_RECOVERING, Tab.STATE_READY]
+    assert entered[-3:] == [Tab.STATE_LOST, Tab.STATE_RECOVERING, Tab.STATE_READY]
+    assert entered[:-3] in ([], [Tab.STATE_READY])
     assert list(await server.page_targets()) == [again.target_id]
 
 
