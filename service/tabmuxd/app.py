@@ -49,6 +49,8 @@ _RETIRE_PERIOD: Final = timedelta(seconds=10)
 _RETIRE_DEADLINE: Final = timedelta(seconds=9)
 _SWEEP_PERIOD: Final = timedelta(seconds=60)
 _SWEEP_DEADLINE: Final = timedelta(seconds=50)
+_ARTIFACT_PERIOD: Final = timedelta(minutes=5)
+_ARTIFACT_DEADLINE: Final = timedelta(minutes=4)
 _RELOAD_PERIOD: Final = timedelta(seconds=1)
 _RELOAD_DEADLINE: Final = timedelta(milliseconds=900)
 _YOUNG_OBJECTS: Final = 20_000
@@ -100,6 +102,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
             max_turn_count=settings.max_turn_count,
             safety_preamble=load_safety_preamble(settings.safety_preamble_file),
         )
+        await web_ai.artifacts.repair()
         await tabs.leases.prolong()
         for host in hosts:
             await host.introduce()
@@ -127,6 +130,7 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
                 Job("tidy", tabs.clearing.tidy, tidy_period, tidy_period * 0.9),
                 Job("expire-leases", tabs.leases.expire, _EXPIRY_PERIOD, _EXPIRY_DEADLINE),
                 Job("reload-providers", web_ai.reload_providers, _RELOAD_PERIOD, _RELOAD_DEADLINE),
+                Job("tidy-artifacts", web_ai.artifacts.tidy, _ARTIFACT_PERIOD, _ARTIFACT_DEADLINE),
                 Job("expire-sessions", web_ai.sessions.expire, _RETIRE_PERIOD, _RETIRE_DEADLINE),
             )
         )

@@ -19,6 +19,7 @@ from tabmux.v1.tab_service_pb2_grpc import TabServiceStub
 from tabmux.v1.web_ai_service_pb2_grpc import WebAiServiceStub
 from tabmuxd.events.filters import WatchFilter
 from tabmuxd.events.watch import WatchStart
+from tabmuxd.resources.artifacts import UploadOrder
 from tabmuxd.resources.browser import Browser, BrowserState, Ownership, TabCounts
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.imports import ImportOrder, ImportReport, SkipCause, SkippedRecord
@@ -52,7 +53,7 @@ from tabmuxd.resources.provider_status import (
     SelectorFinding,
     SignIn,
 )
-from tabmuxd.resources.session import Return, Session, SessionState, TabDisposition, Turn, TurnState
+from tabmuxd.resources.session import Artifact, Return, Session, SessionState, TabDisposition, Turn, TurnState
 from tabmuxd.resources.session import Warning as TurnWarning
 from tabmuxd.resources.tab import LoadMilestone, Navigation, NavigationOutcome, Strategy, Tab, TabOrigin, TabState
 from tabmuxd.rpc.domain import Events, ServerInfo
@@ -67,6 +68,7 @@ HISTORY = "7a3c1f0e-0000-4000-8000-000000000001"
 TAB = Tab(
     "browsers/main/tabs/k3v9x2m7qd", TabState.READY, TabOrigin.MANAGED, "local", NOW, NOW, revision=3, update_time=NOW
 )
+ARTIFACT = Artifact("artifacts/0123456789", "a.txt", "text/plain", 5, "0" * 64, NOW)
 SESSION = Session(
     "sessions/s1", SessionState.ACTIVE, "chatgpt", "1", "local", NOW, NOW, browser="browsers/main", revision=4
 )
@@ -281,6 +283,27 @@ class FakeImports:
 
 
 @dataclass
+class FakeArtifacts:
+    """One file, `ARTIFACT`, whose bytes are those that were asked for last, or `abcde`."""
+
+    below: Below
+
+    async def upload(self, caller: Principal, order: UploadOrder, chunks: AsyncIterator[bytes]) -> Artifact:
+        self.below.entered.set()
+        await self.below.asked("upload", caller.name, order, b"".join([chunk async for chunk in chunks]))
+        return ARTIFACT
+
+    async def get(self, caller: Principal, name: str) -> Artifact:
+        await self.below.asked("get_artifact", caller.name, name)
+        return ARTIFACT
+
+    async def read(self, artifact: Artifact, offset_bytes: int) -> AsyncGenerator[bytes, None]:
+        await self.below.asked("read", artifact, offset_bytes)
+        for chunk in (b"ab", b"cde"):
+            yield chunk
+
+
+@dataclass
 class FakeOnlooker:
     """Looks that find `STATUS` and `PROBE`."""
 
@@ -303,6 +326,7 @@ class FakeWebAi:
     parts: list[Part] = field(default_factory=lambda: [Part(0, "4", 1, TURN), Part(1, "2", 2, TURN, "ab")])
     providers: list[Provider] = field(default_factory=lambda: [PROVIDER])
     sessions: FakeSessions = field(init=False)
+    artifacts: FakeArtifacts = field(init=False)
     imports: FakeImports = field(init=False)
     onlooker: FakeOnlooker = field(init=False)
 
@@ -310,6 +334,7 @@ class FakeWebAi:
         self.onlooker = FakeOnlooker(self.below)
         self.sessions = FakeSessions(self.below)
         self.imports = FakeImports(self.below)
+        self.artifacts = FakeArtifacts(self.below)
 
     def list_providers(self) -> Sequence[Provider]:
         return self.providers

@@ -24,6 +24,7 @@ from tabmux.v1.warning_pb2 import Warning as WarningMessage
 from tabmuxd import wire
 from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
+from tabmuxd.resources.artifacts import UploadOrder
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.imports import ImportOrder, ImportSource
 from tabmuxd.resources.lease import LeaseTerms
@@ -46,6 +47,7 @@ from tabmuxd.resources.prompt import Prompt as PromptValue
 from tabmuxd.resources.session import SessionState, TabDisposition
 
 from tests.rpc.fakes import (
+    ARTIFACT,
     BROWSER,
     COUNTS,
     HISTORY,
@@ -358,6 +360,15 @@ CASES: dict[str, Case] = {
             ai_pb.StreamAnswerResponse(offset_bytes=1, text="2", size_bytes=2, turn=BARE_TURN, sha256="ab"),
         ],
     ),
+    "ReadArtifact": (
+        ai_pb.ReadArtifactRequest(name=ARTIFACT.name, offset_bytes=1),
+        [("get_artifact", "local", ARTIFACT.name), ("read", ARTIFACT, 1)],
+        [
+            ai_pb.ReadArtifactResponse(artifact=wire.artifact_message(ARTIFACT)),
+            ai_pb.ReadArtifactResponse(chunk=b"ab"),
+            ai_pb.ReadArtifactResponse(chunk=b"cde"),
+        ],
+    ),
     "CancelTurn": (
         ai_pb.CancelTurnRequest(name=TURN.name),
         [("cancel_turn", "local", TURN.name)],
@@ -440,7 +451,54 @@ async def test_import_form(served: Served, requests: list[ai_pb.ImportSessionsRe
     assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", field)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - CASES.keys() - {"ImportSessions"}))
+INFO = ai_pb.ArtifactInfo(display_name="a.txt", media_type="Text/Plain", size_bytes=5, sha256=HASH)
+UPLOAD = [
+    ai_pb.UploadArtifactRequest(info=INFO),
+    ai_pb.UploadArtifactRequest(chunk=b"ab"),
+    ai_pb.UploadArtifactRequest(chunk=b"cde"),
+]
+
+
+async def test_upload(served: Served) -> None:
+    """An upload takes its description first, then the file in chunks, and tells what is kept."""
+    response = await served.web_ai_service.UploadArtifact(iter(UPLOAD))
+
+    assert served.below.calls == [("upload", "local", UploadOrder("a.txt", "text/plain", 5, HASH), b"abcde")]
+    assert response == ai_pb.UploadArtifactResponse(artifact=wire.artifact_message(ARTIFACT))
+
+
+def described(**values: object) -> list[ai_pb.UploadArtifactRequest]:
+    """An upload whose description differs."""
+    fields = {"display_name": "a.txt", "media_type": "text/plain", "size_bytes": 5, "sha256": HASH}
+    return [ai_pb.UploadArtifactRequest(info=ai_pb.ArtifactInfo(**{**fields, **values}))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("requests", "field"),
+    [
+        ([], "info"),
+        (UPLOAD[1:], "info"),
+        ([*UPLOAD, UPLOAD[0]], "info"),
+        ([UPLOAD[0], ai_pb.UploadArtifactRequest(chunk=bytes(256 * 1024 + 1))], "chunk"),
+        (described(display_name="../a"), "info.display_name"),
+        (described(media_type="text"), "info.media_type"),
+        (described(size_bytes=0), "info.size_bytes"),
+        (described(size_bytes=-1), "info.size_bytes"),
+        (described(size_bytes=32 * 1024 * 1024 + 1), "info.size_bytes"),
+        (described(sha256=HASH.replace("0", "A")), "info.sha256"),
+    ],
+)
+async def test_upload_form(served: Served, requests: list[ai_pb.UploadArtifactRequest], field: str) -> None:
+    """SEC-07: an upload that is not described first, and rightly, or has a chunk that is too large is INVALID_FIELD."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await served.web_ai_service.UploadArtifact(iter(requests))
+
+    info = error_details_pb2.ErrorInfo()
+    assert any(detail.Unpack(info) for detail in status_from(caught.value).details)
+    assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", field)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - CASES.keys() - {"ImportSessions", "UploadArtifact"}))
 async def test_not_built(served: Served, method: str) -> None:
     """Every other method of the contract is UNIMPLEMENTED, names itself, and has no details."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:

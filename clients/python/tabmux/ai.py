@@ -4,11 +4,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
 
 from tabmux.answer_text import AnswerMismatch, AnswerText
+from tabmux.artifacts import uploaded
 from tabmux.calls import Calls
 from tabmux.durations import duration_of
 from tabmux.errors import TabmuxError
@@ -163,7 +165,7 @@ class Session:
         preamble: Preamble | None = None,
         key: str | None = None,
         model: str = "",
-        files: Sequence[str] = (),
+        files: Sequence[str | Path] = (),
         release: bool = False,
         answer_timeout: timedelta | None = None,
     ) -> Answer:
@@ -171,14 +173,15 @@ class Session:
 
         It is a text, sent as it is, or `PromptParts` that the service renders. `preamble="safety"` puts the provider's
         safety preamble before the first prompt of a conversation. The same `key` in the same session always names the
-        same turn: 1 to 64 of `A-Z a-z 0-9 - _ . :`, made up if absent. `files` are names of uploaded artifacts.
-        `release` gives the session's tab back after a success. `answer_timeout` is the service's own time for the turn;
-        it outlives this program. Raises `TabmuxError`, and `ValueError` for a key of another form.
+        same turn: 1 to 64 of `A-Z a-z 0-9 - _ . :`, made up if absent. `files` are names of uploaded artifacts, or
+        paths, which are uploaded first. `release` gives the session's tab back after a success. `answer_timeout` is the
+        service's own time for the turn; it outlives this program. Raises `TabmuxError`, `ValueError` for a key of
+        another form, and `OSError` for a file that cannot be read.
         """
         request = SendPromptRequest(
             parent=self.name,
             prompt=prompt_of(prompt, preamble),
-            attachments=files,
+            attachments=await uploaded(self._service, self._calls, files),
             model=model,
             answer_timeout=duration_of(answer_timeout),
             request_id=new_request_id() if key is None else checked_request_id(key),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from tabmux import ai, imports, prompts, providers, sessions, tabs
+from tabmux import ai, artifacts, imports, prompts, providers, sessions, tabs
 from tabmux.ai import Answer, Session
 from tabmux.calls import Calls
 from tabmux.channel import open_channel
@@ -18,12 +18,13 @@ from tabmux.durations import duration_of
 from tabmux.errors import TabmuxError
 from tabmux.imports import Source
 from tabmux.mirror import Mirror, mirrored
-from tabmux.names import browser_name, checked_session_id, new_request_id, session_name
+from tabmux.names import artifact_name, browser_name, checked_session_id, new_request_id, session_name
 from tabmux.places import Place, find_authorization, find_place
 from tabmux.prompts import Preamble, Said
 from tabmux.tabs import MILESTONES, Milestone, Tab
 from tabmux.v1.event_pb2 import EventKind, WatchProgress, WatchSnapshot, WatchStart
 from tabmux.v1.provider_pb2 import Provider, ProviderStatus
+from tabmux.v1.session_pb2 import Artifact
 from tabmux.v1.session_pb2 import Session as SessionResource
 from tabmux.v1.tab_pb2 import Tab as TabResource
 from tabmux.v1.tab_service_pb2 import (
@@ -137,7 +138,7 @@ class Client:
         key: str | None = None,
         session: str | Session | None = None,
         model: str = "",
-        files: Sequence[str] = (),
+        files: Sequence[str | Path] = (),
         release: bool = False,
         answer_timeout: timedelta | None = None,
     ) -> Answer:
@@ -244,6 +245,17 @@ class Client:
     async def probe_provider(self, provider: str, tab: str) -> ProbeProviderResponse:
         """What each selector of the provider's descriptor finds in the tab of this name; changes nothing there."""
         return await providers.probe_provider(self._ai, self._calls, provider, tab)
+
+    async def upload(self, file: Path, *, name: str = "", media_type: str = "") -> Artifact:
+        """Upload a file, to be sent with prompts for 24 hours; by default under its own name.
+
+        Raises `OSError` for a file that cannot be read.
+        """
+        return await artifacts.upload(self._ai, self._calls, file, name=name, media_type=media_type)
+
+    def artifact(self, name: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that was uploaded or that an answer carries, in pieces, checked at the end."""
+        return artifacts.pieces(self._ai, self._calls, artifact_name(name))
 
     def answer(self, turn: str) -> Answer:
         """Answer of a turn that was sent before, by the turn's name: picks it up again."""

@@ -30,6 +30,11 @@ def session_name(given: str) -> str:
     return given if given.startswith("sessions/") else f"sessions/{given}"
 
 
+def artifact_name(given: str) -> str:
+    """Name of an artifact, from its name or its id."""
+    return given if given.startswith("artifacts/") else f"artifacts/{given}"
+
+
 def browser_name(given: str) -> str:
     """Name of a browser, from its name or its id; empty stays empty."""
     return given if not given or given.startswith("browsers/") else f"browsers/{given}"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from tabmuxd.resources.artifacts import KeptArtifact
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import ChangeCause, Event, EventKind, Resource
 from tabmuxd.resources.lease import Lease
@@ -111,6 +112,26 @@ class Changes:
     def remember_import(self, source: str, import_id: str, session: str) -> None:
         """Keep, longer than the session, that this record became it."""
         self._transaction.remember_import(source, import_id, session)
+
+    def artifact(self, name: str) -> KeptArtifact | None:
+        """The file of this name, expired or not."""
+        return self._transaction.artifact(name)
+
+    def add_artifact(self, kept: KeptArtifact) -> None:
+        """Keep that this file, which is whole on disk, is there."""
+        self._transaction.add_artifact(kept)
+
+    def prolong_artifact(self, name: str, until: datetime) -> None:
+        """Let a file expire at this time, if it does so earlier."""
+        self._transaction.prolong_artifact(name, until)
+
+    def delete_artifact(self, name: str) -> None:
+        """Forget a file; whoever calls this deletes it from the disk afterwards."""
+        self._transaction.delete_artifact(name)
+
+    def delete_expired_artifacts(self, count: int) -> list[str]:
+        """As `delete_artifact`, those that have expired, at most `count`; gives their names."""
+        return self._transaction.delete_expired_artifacts(now=self.now, count=count)
 
     def record(self, resource: R, cause: ChangeCause = ChangeCause.NONE) -> R:
         """Write `resource` and its event under the next revision; returns it as written.

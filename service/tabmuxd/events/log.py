@@ -25,7 +25,7 @@ from tabmuxd.resources.names import id_of
 from tabmuxd.resources.orders import TabFilter
 from tabmuxd.resources.session import Session, SessionState, Turn, TurnState
 from tabmuxd.resources.tab import Tab
-from tabmuxd.store import ANY_BROWSER, Batch, Entry, History, Live, Reader, Store, StoreStatistics
+from tabmuxd.store import ANY_BROWSER, Batch, Entry, Files, History, Live, Reader, Store, StoreStatistics
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -87,6 +87,11 @@ class Log:
     def progress(self) -> Progress:
         """The newest place in the history that is published."""
         return Progress(self._history.history_id, self._history.head)
+
+    @property
+    def files(self) -> Files:
+        """The files beside the database."""
+        return self._store.files
 
     @property
     def compact_revision(self) -> int:

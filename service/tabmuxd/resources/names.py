@@ -15,6 +15,7 @@ _TAB = re.compile(r"browsers/(-|[a-z0-9-]{1,63})/tabs/([0-9a-hjkmnp-tv-z]{10})")
 _BROWSER = re.compile(r"browsers/([a-z0-9-]{1,63})")
 _SESSION = re.compile(r"sessions/([a-z0-9-]{1,63})")
 _TURN = re.compile(r"sessions/([a-z0-9-]{1,63})/turns/([0-9a-hjkmnp-tv-z]{10})")
+_ARTIFACT = re.compile(r"artifacts/[0-9a-hjkmnp-tv-z]{10}")
 _GROUP = re.compile(r"[a-z0-9_.-]{0,63}")
 _REQUEST_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -52,6 +53,11 @@ def turn_name(session: str, turn_id: str) -> str:
 def lease_name(lease_id: str) -> str:
     """Name of the lease with this id."""
     return f"leases/{lease_id}"
+
+
+def artifact_name(artifact_id: str) -> str:
+    """Name of the file with this id."""
+    return f"artifacts/{artifact_id}"
 
 
 def browser_of(tab: str) -> str:
@@ -92,6 +98,11 @@ def is_session_name(text: str) -> bool:
 def is_turn_name(text: str) -> bool:
     """Whether this has the form `sessions/{session}/turns/{turn}`."""
     return _TURN.fullmatch(text) is not None
+
+
+def is_artifact_name(text: str) -> bool:
+    """Whether this has the form `artifacts/{artifact}`."""
+    return _ARTIFACT.fullmatch(text) is not None
 
 
 def is_session_id(text: str) -> bool:

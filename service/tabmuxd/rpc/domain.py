@@ -10,6 +10,7 @@ from typing import Protocol
 from tabmuxd.events.filters import WatchFilter
 from tabmuxd.events.log import Log
 from tabmuxd.events.watch import WatchStart, watch
+from tabmuxd.resources.artifacts import UploadOrder
 from tabmuxd.resources.browser import Browser, TabCounts
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.imports import ImportOrder, ImportReport
@@ -35,7 +36,7 @@ from tabmuxd.resources.principal import Principal
 from tabmuxd.resources.prompt import Prompt, RenderedPrompt
 from tabmuxd.resources.provider import Provider
 from tabmuxd.resources.provider_status import ProviderProbe, ProviderStatus
-from tabmuxd.resources.session import Session, TabDisposition, Turn
+from tabmuxd.resources.session import Artifact, Session, TabDisposition, Turn
 from tabmuxd.resources.tab import Navigation, Tab
 
 
@@ -185,6 +186,22 @@ class Imports(Protocol):
         ...
 
 
+class Artifacts(Protocol):
+    """Files that are kept for a while."""
+
+    async def upload(self, caller: Principal, order: UploadOrder, chunks: AsyncIterator[bytes]) -> Artifact:
+        """Keep a file that comes in chunks."""
+        ...
+
+    async def get(self, caller: Principal, name: str) -> Artifact:
+        """A file that the caller may read; raises ARTIFACT_NOT_FOUND, NOT_OWNER."""
+        ...
+
+    def read(self, artifact: Artifact, offset_bytes: int) -> AsyncGenerator[bytes, None]:
+        """Its bytes from an offset on."""
+        ...
+
+
 class Onlooker(Protocol):
     """What tabs show of providers."""
 
@@ -203,6 +220,11 @@ class WebAi(Protocol):
     @property
     def onlooker(self) -> Onlooker:
         """What looks at pages of providers."""
+        ...
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Its files."""
         ...
 
     @property

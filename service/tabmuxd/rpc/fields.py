@@ -55,6 +55,11 @@ def turn_name(field: str, value: str) -> str:
     return _formed(field, value, names.is_turn_name, "must be sessions/{session}/turns/{turn}")
 
 
+def artifact_name(field: str, value: str) -> str:
+    """Name of a file."""
+    return _formed(field, value, names.is_artifact_name, "must be artifacts/{artifact}")
+
+
 def lease_name(field: str, value: str) -> str:
     """Name of a lease, or empty."""
     if value and _LEASE.fullmatch(value) is None:

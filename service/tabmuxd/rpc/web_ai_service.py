@@ -9,6 +9,7 @@ from tabmux.v1 import web_ai_service_pb2 as pb
 
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import fields
+from tabmuxd.rpc.artifact_requests import artifact_part, upload_chunks, upload_order
 from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.listing import providers_page, sessions_page, turns_page
@@ -19,6 +20,7 @@ from tabmuxd.rpc.watch_requests import sessions_watch
 from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, provider_id, session_order, turn_wait
 from tabmuxd.wire import (
+    artifact_message,
     import_message,
     provider_probe_message,
     provider_status_message,
@@ -109,6 +111,27 @@ class WebAiService:
             order = await import_order(parts)
             async with aclosing(import_chunks(parts)) as chunks:
                 return import_message(await self._web_ai.imports.run(caller, order, chunks))
+
+    async def UploadArtifact(
+        self, requests: AsyncIterator[pb.UploadArtifactRequest], caller: Principal
+    ) -> pb.UploadArtifactResponse:
+        """Keep a file for a while, which comes in chunks."""
+        async with aclosing(self._drain.each_unless_begun(requests)) as parts:
+            order = await upload_order(parts)
+            async with aclosing(upload_chunks(parts)) as chunks:
+                artifact = await self._web_ai.artifacts.upload(caller, order, chunks)
+        return pb.UploadArtifactResponse(artifact=artifact_message(artifact))
+
+    async def ReadArtifact(
+        self, request: pb.ReadArtifactRequest, caller: Principal
+    ) -> AsyncGenerator[pb.ReadArtifactResponse, None]:
+        """Read a file, from an offset on."""
+        name, offset_bytes = artifact_part(request)
+        artifact = await self._web_ai.artifacts.get(caller, name)
+        async with aclosing(self._web_ai.artifacts.read(artifact, offset_bytes)) as chunks:
+            yield pb.ReadArtifactResponse(artifact=artifact_message(artifact))
+            async for chunk in chunks:
+                yield pb.ReadArtifactResponse(chunk=chunk)
 
     async def SendPrompt(self, request: pb.SendPromptRequest, caller: Principal) -> pb.SendPromptResponse:
         """Record a turn and return at once."""

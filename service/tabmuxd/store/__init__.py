@@ -11,6 +11,7 @@ from tabmuxd.store.errors import (
     StoreRefused,
     StoreTooNew,
 )
+from tabmuxd.store.files import Files
 from tabmuxd.store.live import ANY_BROWSER, Live
 from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind, kind_of
 from tabmuxd.store.transaction import Batch, Reader, Transaction, Wanted
@@ -19,6 +20,7 @@ __all__ = [
     "ANY_BROWSER",
     "Batch",
     "Entry",
+    "Files",
     "History",
     "Live",
     "Place",

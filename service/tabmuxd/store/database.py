@@ -1,10 +1,11 @@
-"""The store: one thread that writes, one that reads, and what was committed told in order."""
+"""The store: one thread that writes, one that reads, one for files, and what was committed told in order."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import peewee
 import structlog
 
 from tabmuxd.store.errors import StoreFailed, StoreLocked
+from tabmuxd.store.files import Files
 from tabmuxd.store.line import Job, Line, Outcome
 from tabmuxd.store.live import Live
 from tabmuxd.store.rows import History
@@ -69,6 +71,7 @@ class Store:
         self._committed = committed
         self._busy_timeout = busy_timeout
         self._writes: Line[Transaction] = Line("store-writer", max_waiting=max_waiting, group_count=group_count)
+        self.files = Files(path.parent / "artifacts")
         self._reads: Line[Reader] = Line("store-reader", max_waiting=max_waiting, group_count=1)
         self._history = History("", 0, 0)
         self._live = Live()
@@ -84,22 +87,23 @@ class Store:
 
         `committed` is called once, with all there is, before this returns.
         """
-        await self._writes.start(self._write_all)
-        try:
+        async with AsyncExitStack() as started:
+            await self._writes.start(self._write_all)
+            started.push_async_callback(self._writes.stop)
             await self._reads.start(self._read_all)
-        except BaseException:
-            await self._writes.stop()
-            raise
+            started.push_async_callback(self._reads.stop)
+            await self.files.__aenter__()
+            started.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Do what is in line, then close the file."""
-        try:
-            await self._writes.stop()
-        finally:
-            await self._reads.stop()
+        async with AsyncExitStack() as ending:
+            ending.push_async_callback(self._reads.stop)
+            ending.push_async_callback(self._writes.stop)
+            await self.files.__aexit__(kind, error, traceback)
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, once it is committed; what it raises, once it is rolled back.

@@ -79,6 +79,22 @@ class ImportModel(peewee.Model):
         primary_key = peewee.CompositeKey("source", "import_id")
 
 
+class ArtifactModel(peewee.Model):
+    """One file that is kept, whole on disk; `turn` is the one whose answer it belongs to, empty for an upload."""
+
+    name = peewee.TextField(primary_key=True)
+    owner = peewee.TextField(index=True)
+    turn = peewee.TextField()
+    display_name = peewee.TextField()
+    media_type = peewee.TextField()
+    size_bytes = peewee.BigIntegerField()
+    sha256 = peewee.TextField()
+    expire_time = peewee.BigIntegerField(index=True)
+
+    class Meta:  # noqa: D106 - peewee's options
+        table_name = "artifacts"
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Generic[R]):
     """The table of one kind of resource.
@@ -174,5 +190,6 @@ MODELS: tuple[type[peewee.Model], ...] = (
     EventModel,
     RequestModel,
     ImportModel,
+    ArtifactModel,
     *(table.model for table in TABLES),
 )

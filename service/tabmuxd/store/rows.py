@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from typing import Any
 
+from tabmuxd.resources.artifacts import KeptArtifact
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
 from tabmuxd.resources.lease import Lease
-from tabmuxd.resources.session import Session
+from tabmuxd.resources.session import Artifact, Session
 from tabmuxd.resources.tab import Tab
+from tabmuxd.store.codec import moment
 
 
 class ResourceKind(IntEnum):
@@ -75,3 +78,10 @@ class Request:
 
     payload_sha256: str
     resource: str
+
+
+def kept_artifact(row: tuple[Any, ...]) -> KeptArtifact:
+    """The file that a row of its table tells of."""
+    name, owner, turn, display_name, media_type, size_bytes, sha256, expire_time = row
+    artifact = Artifact(name, display_name, media_type, size_bytes, sha256, moment(expire_time))
+    return KeptArtifact(artifact, owner, turn)

@@ -19,6 +19,7 @@ from tabmuxd.store.models import (
     TABLES,
     TABS,
     TURNS,
+    ArtifactModel,
     EventModel,
     HistoryModel,
     ImportModel,
@@ -191,6 +192,33 @@ FIND_IMPORT = compiled(
     )
 )
 REMEMBER_IMPORT = compiled(ImportModel.insert(_given(ImportModel)))
+
+FIND_ARTIFACT = compiled(
+    ArtifactModel.select(*ArtifactModel._meta.sorted_fields).where(ArtifactModel.name == Parameter("name"))  # noqa: SLF001 - peewee's documented place for it
+)
+ARTIFACT_FILES = compiled(
+    ArtifactModel.select(ArtifactModel.name, ArtifactModel.display_name, ArtifactModel.size_bytes)
+)
+ARTIFACT_USAGE = compiled(
+    ArtifactModel.select(peewee.fn.COUNT(ArtifactModel.name), peewee.fn.SUM(ArtifactModel.size_bytes)).where(
+        (ArtifactModel.owner == Parameter("owner"))
+        & (ArtifactModel.turn == Parameter("turn"))
+        & (ArtifactModel.expire_time > Parameter("now"))
+    )
+)
+EXPIRED_ARTIFACTS = compiled(
+    ArtifactModel.select(ArtifactModel.name)
+    .where(ArtifactModel.expire_time <= Parameter("now"))
+    .order_by(ArtifactModel.expire_time)
+    .limit(Parameter("count"))
+)
+ADD_ARTIFACT = compiled(ArtifactModel.insert(_given(ArtifactModel)))
+PROLONG_ARTIFACT = compiled(
+    ArtifactModel.update({ArtifactModel.expire_time: Parameter("until")}).where(
+        (ArtifactModel.name == Parameter("name")) & (ArtifactModel.expire_time < Parameter("until"))
+    )
+)
+DELETE_ARTIFACT = compiled(ArtifactModel.delete().where(ArtifactModel.name == Parameter("name")))
 
 DELETE_EVENTS = compiled(EventModel.delete().where(EventModel.revision <= Parameter("last")))
 FIRST_YOUNG_EVENT = compiled(

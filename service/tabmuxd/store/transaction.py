@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from tabmuxd.resources.artifacts import ArtifactUsage, KeptArtifact
 from tabmuxd.resources.browser import Browser
 from tabmuxd.resources.event import EventKind, Resource
+from tabmuxd.resources.names import id_of
 from tabmuxd.resources.session import Turn, TurnState
 from tabmuxd.resources.tab import Tab
 from tabmuxd.store import statements
@@ -19,7 +21,7 @@ from tabmuxd.store.codec import Cell, microseconds, moment
 from tabmuxd.store.errors import Unreadable
 from tabmuxd.store.live import KINDS, Live, Working
 from tabmuxd.store.models import has_ended
-from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind
+from tabmuxd.store.rows import Entry, History, Place, Request, ResourceKind, kept_artifact
 from tabmuxd.store.statements import Statement, statements_of
 
 R = TypeVar("R", bound=Resource)
@@ -131,6 +133,20 @@ class Reader:
         """Name of the session that this record of another tool became; empty if it was not imported."""
         row = self._run(statements.FIND_IMPORT, source=source, import_id=import_id).fetchone()
         return "" if row is None else row[0]
+
+    def artifact(self, name: str) -> KeptArtifact | None:
+        """The file of this name, expired or not."""
+        row = self._run(statements.FIND_ARTIFACT, name=name).fetchone()
+        return None if row is None else kept_artifact(row)
+
+    def artifact_files(self) -> dict[str, tuple[str, int]]:
+        """Of all files by their ids: what they are called, and their sizes."""
+        return {id_of(name): (display_name, size) for name, display_name, size in self._run(statements.ARTIFACT_FILES)}
+
+    def artifact_usage(self, owner: str, *, now: datetime) -> ArtifactUsage:
+        """What this principal has uploaded that has not expired."""
+        count, size_bytes = self._run(statements.ARTIFACT_USAGE, owner=owner, turn="", now=microseconds(now)).fetchone()
+        return ArtifactUsage(count, size_bytes or 0)
 
     def entries(self, *, after: int, last: int, count: int, size_bytes: int) -> list[Entry]:
         """Events after `after` up to `last`, oldest first, at most `count` and `size_bytes`, but at least one."""
@@ -267,6 +283,36 @@ class Transaction(Reader):
     def remember_import(self, source: str, import_id: str, session: str) -> None:
         """Keep for good that this record became that session; it must not be known yet."""
         self._change(statements.REMEMBER_IMPORT, source=source, import_id=import_id, session=session)
+
+    def add_artifact(self, kept: KeptArtifact) -> None:
+        """Keep that this file is there; it must not be known yet."""
+        artifact = kept.artifact
+        self._change(
+            statements.ADD_ARTIFACT,
+            name=artifact.name,
+            owner=kept.owner,
+            turn=kept.turn,
+            display_name=artifact.display_name,
+            media_type=artifact.media_type,
+            size_bytes=artifact.size_bytes,
+            sha256=artifact.sha256,
+            expire_time=microseconds(artifact.expire_time),
+        )
+
+    def prolong_artifact(self, name: str, until: datetime) -> None:
+        """Let a file expire at this time, if it does so earlier."""
+        self._change(statements.PROLONG_ARTIFACT, name=name, until=microseconds(until))
+
+    def delete_artifact(self, name: str) -> None:
+        """Forget a file, if it is known."""
+        self._change(statements.DELETE_ARTIFACT, name=name)
+
+    def delete_expired_artifacts(self, *, now: datetime, count: int) -> list[str]:
+        """Forget files that have expired, at most `count`; gives their names."""
+        rows = self._run(statements.EXPIRED_ARTIFACTS, now=microseconds(now), count=count).fetchall()
+        for (name,) in rows:
+            self.delete_artifact(name)
+        return [name for (name,) in rows]
 
     def delete_events(self, last: int, *, recorded_before: datetime) -> int:
         """Delete events up to revision `last`, but none that follows one recorded later; returns how many."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tabmuxd.artifacts.service import Artifacts
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused, refuse
@@ -85,6 +86,7 @@ class WebAi:
         self._lines: dict[str, ProviderLine] = {}
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
+        self.artifacts = Artifacts(log, tasks, random=random, clock=clock)
         self.imports = Importing(providers, tabs, log, random=random, clock=clock)
         self.onlooker = Onlooker(providers, self._descriptor_for, tabs, log, clock)
         self.sessions = Sessions(tabs, log, tasks, feeds, clock, self.cancel_turn)

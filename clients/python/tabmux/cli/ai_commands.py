@@ -7,6 +7,7 @@ from contextlib import aclosing
 from types import MappingProxyType
 
 from tabmux.ai import Answer
+from tabmux.cli.artifact_commands import upload_file
 from tabmux.cli.events import print_changes, state_name
 from tabmux.cli.exits import Exit
 from tabmux.cli.failures import RefusedError
@@ -79,6 +80,7 @@ def _said(arguments: argparse.Namespace) -> str | PromptParts:
 
 async def _ask(client: Client, arguments: argparse.Namespace, output: Output) -> Answer:
     """The answer to come of a prompt that is sent."""
+    files = [(await upload_file(client, file)).name for file in arguments.files]
     tab = arguments.place
     if arguments.tab is not None:
         tab = (await client.tab(arguments.tab)).name
@@ -91,6 +93,7 @@ async def _ask(client: Client, arguments: argparse.Namespace, output: Output) ->
     try:
         return await session.ask(
             _said(arguments),
+            files=files,
             key=arguments.key,
             preamble=arguments.preamble,
             answer_timeout=arguments.answer_timeout,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tabmux.cli.artifact_arguments import add_artifacts, add_files
 from tabmux.cli.exits import MEANINGS
 from tabmux.cli.prompt_arguments import add_prompt, settle_key, settle_prompt
 from tabmux.cli.provider_arguments import add_providers
@@ -152,6 +153,9 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
     provider_commands = providers.add_subparsers(metavar="COMMAND", required=True)
     add_providers(lambda command, help_: _leaf(provider_commands.add_parser, command, help_))
     add_probe(lambda command, help_: _leaf(provider_commands.add_parser, command, help_))
+    artifacts = commands.add_parser("artifacts", help="upload files, and get those of answers", allow_abbrev=False)
+    artifact_commands = artifacts.add_subparsers(metavar="COMMAND", required=True)
+    add_artifacts(lambda command, help_: _leaf(artifact_commands.add_parser, command, help_))
     sessions = commands.add_parser("sessions", help="list, label, retire and import conversations", allow_abbrev=False)
     _add_session_commands(sessions)
 
@@ -159,6 +163,7 @@ def _add_ai_commands(parser: argparse.ArgumentParser) -> None:
 def _add_sending(query: argparse.ArgumentParser) -> None:
     """What is sent, to whom, and in which session and tab."""
     add_prompt(query)
+    add_files(query)
     query.add_argument(
         "--session",
         type=_checked(lambda text: checked_session_id(text.removeprefix("sessions/"))),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tabmux.cli import (
     ai_commands,
+    artifact_commands,
     login_command,
     provider_commands,
     server_commands,
@@ -43,6 +44,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "ai providers probe": status_commands.probe,
         "ai recover": ai_commands.recover,
         "ai watch": ai_commands.watch,
+        "ai artifacts upload": artifact_commands.upload,
+        "ai artifacts get": artifact_commands.get,
         "ai sessions list": session_commands.list_,
         "ai sessions show": session_commands.show,
         "ai sessions turns": session_commands.turns,

@@ -51,8 +51,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Caller: do without, or ask the operator.
     """
     ERROR_REASON_TOKEN_LIMITED: _ErrorReason.ValueType  # 5
-    """A limit of the token is reached: of tabs, sessions, waiting turns, watches, waiting calls, kept request ids or
-    requests a second.
+    """A limit of the token is reached: of tabs, sessions, waiting turns, watches, waiting calls, kept request ids,
+    requests a second, or of uploads: `uploads` at once, `artifacts` kept, or `artifact-bytes` of them together.
     Code: RESOURCE_EXHAUSTED. Metadata: `quantity`, `limit`. RetryInfo: for requests, until one is free.
     Caller: end something, or slow down.
     """
@@ -430,8 +430,8 @@ Code: PERMISSION_DENIED. Metadata: `method`, `setting`.
 Caller: do without, or ask the operator.
 """
 ERROR_REASON_TOKEN_LIMITED: ErrorReason.ValueType  # 5
-"""A limit of the token is reached: of tabs, sessions, waiting turns, watches, waiting calls, kept request ids or
-requests a second.
+"""A limit of the token is reached: of tabs, sessions, waiting turns, watches, waiting calls, kept request ids,
+requests a second, or of uploads: `uploads` at once, `artifacts` kept, or `artifact-bytes` of them together.
 Code: RESOURCE_EXHAUSTED. Metadata: `quantity`, `limit`. RetryInfo: for requests, until one is free.
 Caller: end something, or slow down.
 """

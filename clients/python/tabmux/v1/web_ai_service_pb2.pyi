@@ -1267,7 +1267,7 @@ class ReadArtifactRequest(_message.Message):
     name: _builtins.str
     """Format: `artifacts/{artifact}`."""
     offset_bytes: _builtins.int
-    """Byte to begin at."""
+    """Byte to begin at, from 0 to the size of the file."""
     def __init__(
         self,
         *,
@@ -1468,11 +1468,14 @@ class ArtifactInfo(_message.Message):
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
     display_name: _builtins.str
-    """File name to show; never a path. At most 255 bytes."""
+    """File name to show, which is also what a page is told. 1 to 255 bytes; never a path, so that it has neither a
+    backslash nor any of `/:*?"<>|`, no character that is not seen, no space at an end, no dot at its end, and is none
+    that stands for a device on some systems.
+    """
     media_type: _builtins.str
-    """Such as `text/plain`."""
+    """Such as `text/plain`, without parameters."""
     size_bytes: _builtins.int
-    """Size of all chunks together, at most 32 MiB."""
+    """Size of all chunks together, 1 byte to 32 MiB."""
     sha256: _builtins.str
     """SHA-256 of all chunks together, lower-case hex."""
     def __init__(

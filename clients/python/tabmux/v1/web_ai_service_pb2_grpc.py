@@ -248,7 +248,11 @@ class WebAiServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UploadArtifact(self, request_iterator, context):
-        """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours.
+        """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours, and as long as
+        a turn that it goes with is open. Only the caller, and the scope `admin`, can read and send it. What does not come
+        to its end leaves nothing; neither does a file of which nothing comes for 60 s.
+        Reasons: `INVALID_FIELD`, also where not all comes that `info` tells, or more, or something else, as soon as that
+        is known; `TOKEN_LIMITED` beyond 8 uploads at once, and 200 files or 1 GiB that are kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -319,8 +323,10 @@ class WebAiServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReadArtifact(self, request, context):
-        """Reads a file an answer carries, or one that was uploaded.
-        Reasons: `ARTIFACT_NOT_FOUND`.
+        """Reads a file an answer carries, as everybody may who reads the answer, or one that was uploaded. One that expires
+        meanwhile is read to its end.
+        Reasons: `ARTIFACT_NOT_FOUND`; `NOT_OWNER`, for an upload of another principal; `DRAINING`, after which a reader
+        goes on from an offset.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

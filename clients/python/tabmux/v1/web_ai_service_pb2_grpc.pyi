@@ -87,7 +87,12 @@ class WebAiServiceStub:
     `wrong-source`, `unknown-version` or `too-large`.
     """
     UploadArtifact: _grpc.StreamUnaryMultiCallable[_web_ai_service_pb2.UploadArtifactRequest, _web_ai_service_pb2.UploadArtifactResponse]
-    """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours."""
+    """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours, and as long as
+    a turn that it goes with is open. Only the caller, and the scope `admin`, can read and send it. What does not come
+    to its end leaves nothing; neither does a file of which nothing comes for 60 s.
+    Reasons: `INVALID_FIELD`, also where not all comes that `info` tells, or more, or something else, as soon as that
+    is known; `TOKEN_LIMITED` beyond 8 uploads at once, and 200 files or 1 GiB that are kept.
+    """
     SendPrompt: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.SendPromptRequest, _web_ai_service_pb2.SendPromptResponse]
     """Records a turn and returns at once; the answer comes by watch, wait or stream. A prompt is submitted at most
     once, also across a crash of the service. While there is no room for it, at the provider or in the browser, the
@@ -126,8 +131,10 @@ class WebAiServiceStub:
     Reasons: `DRAINING`, after which a reader resumes.
     """
     ReadArtifact: _grpc.UnaryStreamMultiCallable[_web_ai_service_pb2.ReadArtifactRequest, _web_ai_service_pb2.ReadArtifactResponse]
-    """Reads a file an answer carries, or one that was uploaded.
-    Reasons: `ARTIFACT_NOT_FOUND`.
+    """Reads a file an answer carries, as everybody may who reads the answer, or one that was uploaded. One that expires
+    meanwhile is read to its end.
+    Reasons: `ARTIFACT_NOT_FOUND`; `NOT_OWNER`, for an upload of another principal; `DRAINING`, after which a reader
+    goes on from an offset.
     """
     WatchSessions: _grpc.UnaryStreamMultiCallable[_web_ai_service_pb2.WatchSessionsRequest, _web_ai_service_pb2.WatchSessionsResponse]
     """Follows changes of sessions and turns, and with `with_tabs` of all else. Rules W1 to W12 in `event.proto` hold.
@@ -193,7 +200,12 @@ class WebAiServiceAsyncStub(WebAiServiceStub):
     `wrong-source`, `unknown-version` or `too-large`.
     """
     UploadArtifact: _aio.StreamUnaryMultiCallable[_web_ai_service_pb2.UploadArtifactRequest, _web_ai_service_pb2.UploadArtifactResponse]  # type: ignore[assignment]
-    """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours."""
+    """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours, and as long as
+    a turn that it goes with is open. Only the caller, and the scope `admin`, can read and send it. What does not come
+    to its end leaves nothing; neither does a file of which nothing comes for 60 s.
+    Reasons: `INVALID_FIELD`, also where not all comes that `info` tells, or more, or something else, as soon as that
+    is known; `TOKEN_LIMITED` beyond 8 uploads at once, and 200 files or 1 GiB that are kept.
+    """
     SendPrompt: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.SendPromptRequest, _web_ai_service_pb2.SendPromptResponse]  # type: ignore[assignment]
     """Records a turn and returns at once; the answer comes by watch, wait or stream. A prompt is submitted at most
     once, also across a crash of the service. While there is no room for it, at the provider or in the browser, the
@@ -232,8 +244,10 @@ class WebAiServiceAsyncStub(WebAiServiceStub):
     Reasons: `DRAINING`, after which a reader resumes.
     """
     ReadArtifact: _aio.UnaryStreamMultiCallable[_web_ai_service_pb2.ReadArtifactRequest, _web_ai_service_pb2.ReadArtifactResponse]  # type: ignore[assignment]
-    """Reads a file an answer carries, or one that was uploaded.
-    Reasons: `ARTIFACT_NOT_FOUND`.
+    """Reads a file an answer carries, as everybody may who reads the answer, or one that was uploaded. One that expires
+    meanwhile is read to its end.
+    Reasons: `ARTIFACT_NOT_FOUND`; `NOT_OWNER`, for an upload of another principal; `DRAINING`, after which a reader
+    goes on from an offset.
     """
     WatchSessions: _aio.UnaryStreamMultiCallable[_web_ai_service_pb2.WatchSessionsRequest, _web_ai_service_pb2.WatchSessionsResponse]  # type: ignore[assignment]
     """Follows changes of sessions and turns, and with `with_tabs` of all else. Rules W1 to W12 in `event.proto` hold.
@@ -368,7 +382,12 @@ class WebAiServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_web_ai_service_pb2.UploadArtifactRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_web_ai_service_pb2.UploadArtifactResponse, _abc.Awaitable[_web_ai_service_pb2.UploadArtifactResponse]]:
-        """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours."""
+        """Uploads a file for a later prompt, or for `upload_files` of `PerformAction`. It is kept for 24 hours, and as long as
+        a turn that it goes with is open. Only the caller, and the scope `admin`, can read and send it. What does not come
+        to its end leaves nothing; neither does a file of which nothing comes for 60 s.
+        Reasons: `INVALID_FIELD`, also where not all comes that `info` tells, or more, or something else, as soon as that
+        is known; `TOKEN_LIMITED` beyond 8 uploads at once, and 200 files or 1 GiB that are kept.
+        """
 
     @_abc_1.abstractmethod
     def SendPrompt(
@@ -449,8 +468,10 @@ class WebAiServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _web_ai_service_pb2.ReadArtifactRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_web_ai_service_pb2.ReadArtifactResponse], _abc.AsyncIterator[_web_ai_service_pb2.ReadArtifactResponse]]:
-        """Reads a file an answer carries, or one that was uploaded.
-        Reasons: `ARTIFACT_NOT_FOUND`.
+        """Reads a file an answer carries, as everybody may who reads the answer, or one that was uploaded. One that expires
+        meanwhile is read to its end.
+        Reasons: `ARTIFACT_NOT_FOUND`; `NOT_OWNER`, for an upload of another principal; `DRAINING`, after which a reader
+        goes on from an offset.
         """
 
     @_abc_1.abstractmethod

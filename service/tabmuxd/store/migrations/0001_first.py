@@ -95,7 +95,27 @@ def up(migrator: SchemaMigrator, database: peewee.SqliteDatabase) -> None:
             table_name = "imports"
             primary_key = peewee.CompositeKey("source", "import_id")
 
-    models: list[type[peewee.Model]] = [History, Event, Request, Import, *(_resource_model(name) for name in _TEXTS)]
+    class Artifact(peewee.Model):
+        name = peewee.TextField(primary_key=True)
+        owner = peewee.TextField(index=True)
+        turn = peewee.TextField()
+        display_name = peewee.TextField()
+        media_type = peewee.TextField()
+        size_bytes = peewee.BigIntegerField()
+        sha256 = peewee.TextField()
+        expire_time = peewee.BigIntegerField(index=True)
+
+        class Meta:
+            table_name = "artifacts"
+
+    models: list[type[peewee.Model]] = [
+        History,
+        Event,
+        Request,
+        Import,
+        Artifact,
+        *(_resource_model(name) for name in _TEXTS),
+    ]
     with database.bind_ctx(models):
         database.create_tables(models)
 
