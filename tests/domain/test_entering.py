@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import given
@@ -91,6 +91,7 @@ class FakeChatPage:
     reading: int = 0
     looked: str = ""
     noisy: bool = False
+    inputs: int = 0
     session: FakeSession = field(default_factory=FakeSession)
 
     def __post_init__(self) -> None:
@@ -141,13 +142,19 @@ class FakeChatPage:
         self.looked = text
         free = focus and self.composer == "usable" and not text.strip()
         shown = replace(sample(), composer=self.composer, composer_text=text, turns=turns, whole=True)
+        shown = replace(shown, touch=f"page {self.inputs}")
         return replace(shown, reading=self.reading, focused=free, send_count=int(bool(text)))
 
     async def type(self, text: str, _path: str) -> None:
         self.happen()
         assert not any(one and PROMPT.startswith(one) for one in self.sent), "typed again after it was sent"
         if self.composer == "usable":
+            self.inputs += 1
             self.text += text
+
+    async def focus(self, _path: str) -> str:
+        self.happen()
+        return "focused" if self.composer == "usable" else "blocked"
 
     async def clear(self, reading: int) -> bool:
         self.happen()
@@ -247,3 +254,106 @@ def test_left_before(left: str, cleared: list[str]) -> None:
 
     assert isinstance(found, Entered) is bool(cleared)
     assert (page.text, page.cleared) == (PROMPT if cleared else left, cleared)
+
+
+# After a restart
+
+_SINCE: Final = ("", "", "", "forget", "half", "gone", "back", "cover", "send", "silent")
+
+
+@dataclass
+class _Slow(FakeConversation):
+    """One whose looks take a while."""
+
+    async def look_here(self, chat: FakeChatPage, known: tuple[str, ...] | None, **how: Any) -> Sample:  # noqa: ANN401
+        await asyncio.sleep(0)
+        seen = await super().look_here(chat, known, **how)
+        await asyncio.sleep(0)
+        return seen
+
+
+async def _enter_again(page: FakeChatPage, *, untouched: str) -> Entered | Refused:
+    """As another server enters a prompt that the one before it may have typed, and whose page nobody heard since."""
+    async with Outgoing(PROMPT) as outgoing:
+        await outgoing.listen(cast("Page", page.page), typed=True)
+        conversation = cast("Conversation", FakeConversation(playground()))
+        entry = Entry(conversation, cast("ChatPage", page), PROMPT, outgoing, (), untouched=untouched)
+        entry._now, entry._deadline = (lambda: page.now), 15.0
+        await asyncio.sleep(0)
+        try:
+            return await entry.enter()
+        except Refused as refused:
+            return refused
+
+
+@given(
+    first=st.lists(st.sampled_from(_SINCE), max_size=9),
+    cut=st.integers(0, 30),
+    then=st.lists(st.sampled_from(_SINCE), max_size=9),
+    slow=st.sampled_from([0.0, 1.0]),
+)
+def test_cut_off(first: list[str], cut: int, then: list[str], slow: float) -> None:
+    """A server that is killed at any step of an entry leaves a prompt that the next one sends once at most (O-132)."""
+    page = FakeChatPage(iter(first))
+    noted: list[str] = []
+    delays = iter([slow, 0.0, 0.0, 0.0])
+
+    async def note(_turns: tuple[str, ...], touch: str) -> bool:
+        await asyncio.sleep(0)
+        page.now += next(delays)
+        noted.append(touch)
+        await asyncio.sleep(0)
+        return len(noted) == 1
+
+    async def begin() -> None:
+        async with Outgoing(PROMPT) as outgoing:
+            await outgoing.listen(cast("Page", page.page), typed=False)
+            conversation = cast("Conversation", _Slow(playground()))
+            entry = Entry(conversation, cast("ChatPage", page), PROMPT, outgoing, note=note)
+            entry._now, entry._deadline = (lambda: page.now), 15.0
+            work = asyncio.ensure_future(entry.enter())
+            for _ in range(cut):
+                await asyncio.sleep(0)
+            work.cancel()
+            await asyncio.wait({work})
+
+    asyncio.run(begin())
+    page.happenings = iter(then)
+    if not noted:
+        assert not page.inputs, "typed before it was kept"
+        return
+
+    found = asyncio.run(_enter_again(page, untouched=noted[0]))
+
+    if isinstance(found, Entered) and found.reading is not None:
+        assert not any(PROMPT.startswith(text) for text in page.sent)
+
+
+def test_cut_off_before_the_first_key() -> None:
+    """A page into which nothing came since the record takes the prompt as if nothing had happened (SUB-03)."""
+    page = FakeChatPage(iter(()))
+
+    found = asyncio.run(_enter_again(page, untouched="page 0"))
+
+    assert (found, page.text, page.inputs) == (Entered((), page.reading), PROMPT, 1)
+
+
+@pytest.mark.parametrize(("left", "typed"), [(PROMPT, 2), ("One", 2), ("", 1)])
+def test_cut_off_behind(left: str, typed: int) -> None:
+    """What still stands in the composer is typed again; where it does not, the page may have sent it (O-132)."""
+    page = FakeChatPage(iter(()), text=left, inputs=1)
+
+    found = asyncio.run(_enter_again(page, untouched="page 0"))
+
+    assert page.inputs == typed
+    assert isinstance(found, Entered)
+    assert (found.reading is None) == (left == "")
+
+
+def test_cut_off_in_another_page() -> None:
+    """In a page that is another one than was typed into, it is not typed again (O-132)."""
+    page = FakeChatPage(iter(()))
+
+    found = asyncio.run(_enter_again(page, untouched="other 0"))
+
+    assert (found, page.inputs) == (Entered((), None), 0)

@@ -232,6 +232,7 @@ _VALUE = {
     "still": 0,
     "whole": False,
     "focused": False,
+    "touch": "7-9 0",
 }
 
 

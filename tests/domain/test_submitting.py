@@ -97,6 +97,9 @@ class _Conversation(FakeConversation):
     def tab_of(self, _page: object) -> object:
         return self.tab
 
+    def turn(self) -> object:
+        return SimpleNamespace(typed="")
+
     async def change(self, _decide: object) -> None:
         return
 
@@ -128,8 +131,8 @@ async def _submit(steps: list[str], gaps: list[str]) -> None:
     class Entry(entering.Entry):
         """One by the clock of that page."""
 
-        def __init__(self, *given: Any) -> None:  # noqa: ANN401 - as it is called
-            super().__init__(*given)
+        def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as it is called
+            super().__init__(*given, **named)
             self._now = lambda: chat.now
             self._deadline = chat.now + 15.0
 
@@ -200,3 +203,12 @@ async def test_another_page(end_cause: str, *, typed: bool, may_hold: bool) -> N
         await outgoing.listen(cast("Page", pages[1]), typed=typed)
         await asyncio.sleep(0)
         assert outgoing.may_hold_prompt == may_hold
+
+
+async def test_before_the_first() -> None:
+    """Nobody heard what a page sent that was typed into by a server which was killed (O-132)."""
+    page = SimpleNamespace(session=FakeSession(), network_heard=heard, end_cause="")
+    async with Outgoing(_ASKED) as outgoing:
+        await outgoing.listen(cast("Page", page), typed=True)
+        await asyncio.sleep(0)
+        assert outgoing.may_hold_prompt

@@ -98,6 +98,23 @@ def _now(changes: Changes) -> Tab:
     return tab
 
 
+async def test_typing_noted(log: Log) -> None:
+    """That a prompt is about to be typed is kept once, with no event, and only for the session's own page (O-132)."""
+    before = log.live.turns[_TURN]
+
+    def noting(changes: Changes, touch: str) -> None:
+        records.note_typing(changes, _TURN, _now(changes), ("k",), touch)
+
+    await log.change(partial(noting, touch="page 0"))
+    await log.change(partial(noting, touch="page 1"))
+    assert log.live.turns[_TURN] == replace(before, typed="page 0", baseline=("k",))
+
+    await log.change(_lose)
+
+    with pytest.raises(TabLost):
+        await log.change(partial(noting, touch="page 0"))
+
+
 async def test_lost_before_the_press(log: Log) -> None:
     """A tab that was lost while the prompt was typed takes no press; the turn stays PENDING, for another (SUB-14)."""
     await log.change(_lose)

@@ -82,6 +82,7 @@ def sample() -> Sample:
         failure="",
         turns=(),
         frames=1,
+        touch="7-9 0",
     )
 
 

@@ -1,8 +1,9 @@
 """`tabmuxd` that is killed at one moment: `python crashing_server.py WHAT:WHEN serve …`.
 
-WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, the `press` of the send button, or `created`,
-the target of a tab, or `launch`, the record of the browser's process. The first of a kind counts. `WHAT:WHEN` may be
-`never`, or `@FILE`: the moment that the file holds at the time, and none while there is no file.
+WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, `type`, when a prompt is put into the page, the
+`press` of the send button, or `created`, the target of a tab, or `launch`, the record of the browser's process. The
+first of a kind counts. `WHAT:WHEN` may be `never`, or `@FILE`: the moment that the file holds at the time, and none
+while there is no file.
 
 Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for; `--slow-close
 SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab is made to
@@ -212,6 +213,7 @@ def arm(told: str) -> None:
             return told
         return file.read_text() if file.exists() else "never"
 
+    put_in_place(ChatPage, "type", die_at(moment, "type", ChatPage.type))
     put_in_place(ChatPage, "press", die_at(moment, "press", ChatPage.press))
     put_in_place(Targets, "create", die_at(moment, "created", Targets.create))
     put_in_place(launcher, "write_record", die_at_once(moment, "launch", profile.write_record))

@@ -148,6 +148,7 @@ def full() -> list[Resource]:
             lookup_sha256="dd",
             baseline=("k1", "k2"),
             release_tab=True,
+            typed="7-9 0",
             pressed=True,
             answer_markdown="# ä\n",
             answer_size_bytes=5,

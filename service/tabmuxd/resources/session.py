@@ -146,9 +146,10 @@ class Turn:
 
     `prompt` is kept only until it need not be typed any more; `lookup_sha256` is of its normalised text, by which it is
     found again in the page; `payload_sha256` tells a repeat of one request from another request under the same id;
-    `baseline` holds the keys of the conversation's turns seen right before the press; `pressed` says that SUBMITTING
-    was recorded, so that the prompt may have been submitted; `release_tab` is whether a success gives the tab back.
-    None of the six is shown.
+    `baseline` holds the keys of the conversation's turns seen right before the press, or before the prompt was typed;
+    `typed` is not empty once that may stand in a page, and tells that page as it was right before; `pressed` says that
+    SUBMITTING was recorded, so that the prompt may have been submitted; `release_tab` is whether a success gives the
+    tab back. None of the seven is shown.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Turn:
     lookup_sha256: str = ""
     baseline: tuple[str, ...] = ()
     release_tab: bool = False
+    typed: str = ""
     pressed: bool = False
     answer_markdown: str = ""
     answer_size_bytes: int = 0

@@ -19,6 +19,8 @@ from tabmuxd.webai.samples import Sample, keys
 _ATTEMPTS: Final = 3
 _ARRIVAL: Final = 1.0
 _KEPT_LOOK: Final = 0.15
+# How long what a look saw is taken to be so: a commit is written by then, unless the machine is busy.
+_MOMENT: Final = 0.005
 # A page enables its send control with the next frame it paints, and tells of that.
 _QUICK_LOOKS: Final = 4
 
@@ -34,6 +36,10 @@ class Entered:
     reading: int | None
 
 
+Note = Callable[[tuple[str, ...], str], Awaitable[bool]]
+"""Keeps the turns shown and the touch of the page, right before a prompt is typed; whether that had to be kept."""
+
+
 class Entry:
     """One prompt on its way into the composer of one page; what was `typed` is taken back if it is not pressed."""
 
@@ -44,13 +50,18 @@ class Entry:
         prompt: str,
         outgoing: Outgoing,
         before: tuple[str, ...] | None = None,
+        *,
+        untouched: str = "",
+        note: Note | None = None,
     ) -> None:
         """Nothing is done yet; what `chat` sends is heard while it is.
 
-        `before`: the turns shown before an earlier entry of this prompt, which was cut off.
+        `before`: the turns shown before an earlier entry of this prompt, which was cut off; `untouched`: the page's
+        touch then, if it was no longer than that. `note` keeps for a later entry what is known before the first key.
         """
         self.typed = False
         self.before = before
+        self._note, self._untouched = note, untouched
         self._outgoing = outgoing
         self._may_be_sent = before is not None
         # What was typed stands in the composer, or was cleared there by us.
@@ -84,6 +95,7 @@ class Entry:
             self.before = keys(sample)
         for attempt in range(1, _ATTEMPTS + 1):
             sample = await self._make_room(sample)
+            sample = await self._noted(sample)
             sample = await self._type(sample)
             sample = await self._read_back(sample, last=attempt == _ATTEMPTS)
             if submission.held(sample, self._prompt) == "whole":
@@ -109,6 +121,9 @@ class Entry:
         return sample
 
     def _check(self, sample: Sample) -> None:
+        if self._untouched and sample.touch == self._untouched:
+            # The earlier entry was cut off before its first key.
+            self._may_be_sent, self.before = False, None
         if self._may_be_sent and submission.sent_by_page(sample, self.before or (), self._prompt):
             raise _SentByPage
         self._at_hand = submission.is_own_leftover(sample, self._prompt) or self._cleared
@@ -170,11 +185,20 @@ class Entry:
             return True
         return await self._conversation.was_left_behind(sample)
 
+    async def _noted(self, sample: Sample) -> Sample:
+        """A look in which the composer has the focus still, once it is kept that the prompt is about to be typed."""
+        began = self._now()
+        if self._note is None or self._may_be_gone or not await self._note(self.before or (), sample.touch):
+            return sample
+        if self._now() - began <= _MOMENT or await self._chat.focus(urlsplit(sample.uri).path) == "focused":
+            return sample
+        return await self._make_room(await self._look())
+
     async def _type(self, sample: Sample) -> Sample:
         """Type the prompt where the focus is; gives a look at it, once send is ready if that is soon."""
         if self._may_be_gone:
             raise _SentByPage
-        self.typed, self._may_be_sent, self._cleared = True, True, False
+        self.typed, self._may_be_sent, self._cleared, self._untouched = True, True, False, ""
         text, path = submission.with_line_feeds(self._prompt), urlsplit(sample.uri).path
         self._typed_at = self._now()
         self._deadline = self._typed_at + self._conversation.descriptor.windows.composer_wait

@@ -53,11 +53,12 @@ class Outgoing:
     async def listen(self, page: Page, *, typed: bool) -> None:
         """Judge what this page sends, from the next command to it on, until another one is listened to.
 
-        `typed`: the prompt was put into the page before, which may live on unheard.
+        `typed`: the prompt was put into a page before, which may live on unheard; nobody knows of one from before the
+        first that is listened to.
         """
         if page is self._page:
             return
-        if self._page is not None and typed and self._page.end_cause in _MAY_LIVE:
+        if typed and (self._page is None or self._page.end_cause in _MAY_LIVE):
             self._missed = True
         await self._hearing.aclose()
         self._page, self._heard = page, False

@@ -144,6 +144,17 @@ def may_prompt(changes: Changes, session: Session) -> Refused | None:
     return lease_rules.is_held(session.tab, held, changes.now) if held and not held.session else None
 
 
+def note_typing(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ...], touch: str) -> None:
+    """Keep, right before the first key, that the prompt may stand in the page from here on; once for a turn.
+
+    A later run does not type it again but by the evidence of `baseline` and `touch`. Raises as `submit`.
+    """
+    turn = _open(changes, name)
+    _served_by(changes, name, typed_into)
+    if turn.state is TurnState.PENDING and not turn.typed:
+        changes.keep(replace(turn, typed=touch, baseline=baseline))
+
+
 def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ...]) -> Turn:
     """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again.
 
@@ -153,17 +164,23 @@ def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ..
     turn = _open(changes, name)
     if turn.state is not TurnState.PENDING:
         raise refuse(Reason.SUBMIT_UNCONFIRMED, f"{name} was submitted before; it is not submitted again.", turn=name)
-    session = changes.session(session_of(name))
+    session = _served_by(changes, name, typed_into)
+    if not session.prompted:
+        changes.keep(replace(session, prompted=True))
+    submitting = replace(turn, state=TurnState.SUBMITTING, pressed=True, baseline=baseline, prompt="")
+    return changes.record(submitting, ChangeCause.CLIENT)
+
+
+def _served_by(changes: Changes, turn: str, typed_into: Tab) -> Session:
+    """The turn's session, if it holds this tab, as it stands with this page; else TabLost."""
+    session = changes.session(session_of(turn))
     tab = changes.tab(typed_into.name)
     held = changes.holder(tab) if tab else None
     if session is None or session.tab != typed_into.name or held is None or held.session != session.name:
         raise TabLost(typed_into.name)
     if tab is None or tab.state is not TabState.READY or _page_of(tab) != _page_of(typed_into):
         raise TabLost(typed_into.name)
-    if not session.prompted:
-        changes.keep(replace(session, prompted=True))
-    submitting = replace(turn, state=TurnState.SUBMITTING, pressed=True, baseline=baseline, prompt="")
-    return changes.record(submitting, ChangeCause.CLIENT)
+    return session
 
 
 def _page_of(tab: Tab) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from tabmuxd.incidents import trace_of
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
+from tabmuxd.resources.tab import Tab
 from tabmuxd.webai import entering, failures, records, seating, submission
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.barriers import Barred
@@ -138,6 +139,10 @@ class TurnRunner:
     async def _submit(self, turn: Turn) -> None:
         """Type the prompt and press send: SUBMITTING is recorded in between."""
         conversation = self._conversation
+        untouched = ""
+        if turn.typed and self._before is None:
+            # Another run was cut off while it typed, and nobody heard what the page sent since.
+            self._before, untouched = turn.baseline, turn.typed
         async with Outgoing(turn.prompt) as outgoing:
             while True:
                 try:
@@ -145,7 +150,11 @@ class TurnRunner:
                     chat = conversation.on(page)
                     typed_into = conversation.tab_of(page)
                     await outgoing.listen(page, typed=self._before is not None)
-                    entered = await self._enter(chat, turn.prompt, outgoing)
+                    note = partial(self._note_typing, typed_into)
+                    entry = entering.Entry(
+                        conversation, chat, turn.prompt, outgoing, self._before, untouched=untouched, note=note
+                    )
+                    entered = await self._enter(entry, turn.prompt)
                     await conversation.change(
                         partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
                     )
@@ -173,10 +182,16 @@ class TurnRunner:
         conversation = self._conversation
         raise submission.not_pressed(conversation.descriptor, chat.page.tab, verdict, conversation.session())
 
-    async def _enter(self, chat: ChatPage, prompt: str, outgoing: Outgoing) -> entering.Entered:
+    async def _note_typing(self, typed_into: Tab, baseline: tuple[str, ...], touch: str) -> bool:
+        if self._conversation.turn().typed:
+            return False
+        await self._conversation.change(
+            partial(records.note_typing, name=self.name, typed_into=typed_into, baseline=baseline, touch=touch)
+        )
+        return True
+
+    async def _enter(self, entry: entering.Entry, prompt: str) -> entering.Entered:
         """Put the prompt into the composer; what was typed is told to be our own, also if it is interrupted."""
-        conversation = self._conversation
-        entry = entering.Entry(conversation, chat, prompt, outgoing, self._before)
         try:
             return await entry.enter()
         finally:

@@ -16,6 +16,7 @@ _ROLES: Final[tuple[Role, ...]] = ("user", "assistant")
 _COMPOSERS: Final[tuple[Composer, ...]] = ("usable", "blocked", "absent")
 _BARRIERS: Final[tuple[Barrier, ...]] = ("", "sign_in", "challenge", "consent", "limit")
 _NO_LETTERS: Final = re.compile(r"[\W_]+")
+_TOUCH_CHARACTERS: Final = 64
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ class Sample:
     look to the press that follows it. `barrier` is what stands in the way, `barrier_text` what a limit says. `still`
     is for how many seconds no element came or went; `whole` that the list of turns was seen to be whole;
     `focused` that the composer got the focus in this look; `failure_key` tells one error from another with its words.
+    `touch` is a word that is another one after anything was typed or pasted, and in another document.
     """
 
     uri: str
@@ -63,6 +65,7 @@ class Sample:
     whole: bool = False
     focused: bool = False
     failure_key: int = 0
+    touch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             still=float(cast("float", value["still"])),
             whole=bool(value["whole"]),
             focused=bool(value["focused"]),
+            touch=text_of(value["touch"])[:_TOUCH_CHARACTERS],
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no sample: {error}") from error

@@ -21,7 +21,7 @@ _TEXTS = {
         "new_tab_group id parent"
     ),
     "turns": (
-        "request_id prompt_sha256 payload_sha256 prompt lookup_sha256 baseline answer_markdown completion? "
+        "request_id prompt_sha256 payload_sha256 prompt lookup_sha256 baseline typed answer_markdown completion? "
         "error? warnings artifacts model shown_model id parent"
     ),
 }

@@ -67,6 +67,13 @@
     });
   };
 
+  // Tells this document, and how often anything was put into it.
+  const name = crypto.getRandomValues(new Uint32Array(2)).join("-");
+  let inputs = 0;
+  for (const kind of ["beforeinput", "input", "paste", "compositionstart", "keydown"]) {
+    addEventListener(kind, () => (inputs += 1), { capture: true, passive: true });
+  }
+
   let lastInput = -Infinity;
   for (const kind of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) {
     const note = (event) => {
@@ -109,6 +116,7 @@
         turns: turns(known),
         still: (performance.now() - stillSince) / 1000,
         whole,
+        touch: `${name} ${inputs}`,
         frames,
       };
       const free = seen.ready && !seen.stop && seen.composer === "usable" && !seen.composer_text.trim();
