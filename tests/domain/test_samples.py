@@ -233,6 +233,7 @@ _VALUE = {
     "whole": False,
     "focused": False,
     "touch": "7-9 0",
+    "brought": False,
 }
 
 

@@ -19,7 +19,7 @@ from tabmuxd.resources.session import Session, Turn, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Tab
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
-from tabmuxd.webai import barriers, records, submission
+from tabmuxd.webai import addressing, barriers, records, submission
 from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
@@ -137,8 +137,14 @@ class Conversation:
         """
         sample = await self.look_past(chat, known, at_once=at_once, focus=focus, ready_within=ready_within)
         submitted = self.turn().step is not TurnState.PENDING
-        if refused := submission.where(self.descriptor, sample, self.session(), chat.page.tab, submitted=submitted):
-            raise refused
+        where = partial(submission.where, self.descriptor, sample, tab=chat.page.tab, submitted=submitted)
+        if refused := where(session=self.session()):
+            # Its own address, where that came after the last answer, is none of another conversation.
+            came_late = not submitted and await addressing.adopt(
+                self.around.log, self.descriptor, chat, session_of(self.name)
+            )
+            if not came_late or where(session=self.session()):
+                raise refused
         if not submitted:
             self._old = notices(sample)
             if sample.composer != "usable" and (refused := self.limited(sample)):

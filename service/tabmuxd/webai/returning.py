@@ -20,7 +20,7 @@ from tabmuxd.tabs import lease_records, lease_rules, rules
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import barriers, owning, records, whereabouts
+from tabmuxd.webai import addressing, barriers, owning, records, whereabouts
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY
 from tabmuxd.webai.providers.descriptor import Descriptor
@@ -122,6 +122,8 @@ class Returning:
         await _check_way(page, descriptor)
         if whereabouts.is_home(descriptor, session, shown):
             return Return.NONE
+        if await self._came_late(page, session, descriptor):
+            return Return.NONE
         uri = whereabouts.home_or_refusal(descriptor, session)
         async with self._tabs.turn(session.tab):
             await self._log.change(partial(_may_move, name=session.name, tab=session.tab))
@@ -133,6 +135,17 @@ class Returning:
             await _check_way(page, descriptor)
             await self._log.change(partial(_arrived, name=session.name, page=page, descriptor=descriptor))
         return Return.NAVIGATED
+
+    async def _came_late(self, page: Page, session: Session, descriptor: Descriptor) -> bool:
+        """Whether the page is at the session's conversation, whose address came after its last answer."""
+        chat = ChatPage(page, descriptor)
+        try:
+            async with self._tabs.turn(session.tab):
+                return await addressing.adopt(self._log, descriptor, chat, session.name)
+        except (CdpError, PageNotAnswering):
+            return False
+        finally:
+            chat.close()
 
 
 async def _check_way(page: Page, descriptor: Descriptor) -> None:

@@ -44,6 +44,7 @@ class Sample:
     look to the press that follows it. `barrier` is what stands in the way, `barrier_text` what a limit says. `still`
     is for how many seconds no element came or went; `whole` that the list of turns was seen to be whole;
     `focused` that the composer got the focus in this look; `failure_key` tells one error from another with its words.
+    `brought`: the address is the first one to which the page came by itself since a prompt was pressed in it.
     `touch` is a word that is another one after anything was typed or pasted, and in another document.
     """
 
@@ -66,6 +67,7 @@ class Sample:
     focused: bool = False
     failure_key: int = 0
     touch: str = ""
+    brought: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             whole=bool(value["whole"]),
             focused=bool(value["focused"]),
             touch=text_of(value["touch"])[:_TOUCH_CHARACTERS],
+            brought=bool(value["brought"]),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no sample: {error}") from error

@@ -25,6 +25,7 @@ from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
 from tabmuxd.webai import records, rendering, whereabouts
+from tabmuxd.webai.addressing import Addressing
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
 from tabmuxd.webai.importing.service import Importing
@@ -82,6 +83,7 @@ class WebAi:
         self._around = Surroundings(tabs, log, random, clock)
         self._starting = Starting(tabs, log, random)
         self._returning = Returning(tabs, log, tasks)
+        self._addressing = Addressing(tabs, log, tasks)
         self._max_turn_count = max_turn_count
         self._lines: dict[str, ProviderLine] = {}
         self._running: dict[str, Run] = {}
@@ -262,11 +264,12 @@ class WebAi:
         runner = TurnRunner(turn, descriptor, self._around, self._feeds.of(turn.name), place)
         task = self._tasks.spawn(runner.run(), f"run {turn.name}")
         self._running[turn.name] = (runner, task)
-        task.add_done_callback(lambda _task: self._ended(turn.name, place))
+        task.add_done_callback(lambda _task: self._ended(turn.name, place, descriptor))
         return runner, task
 
-    def _ended(self, name: str, place: LinePlace) -> None:
+    def _ended(self, name: str, place: LinePlace, descriptor: Descriptor) -> None:
         self._running.pop(name, None)
+        self._addressing.expect(session_of(name), descriptor)
         cancelling = self._cancelling.get(name)
         if cancelling is None:
             self._feeds.drop(name)

@@ -16,16 +16,33 @@
   let whole = false;
   let pressed = false;
   let path = location.pathname;
+  // Whether a person may have led the page elsewhere since the press, and whether it came by itself to where it is.
+  let handled = false;
+  let brought = false;
   const noteAddress = () => {
     if (location.pathname === path) return;
     path = location.pathname;
     whole = pressed;
+    brought = pressed && !handled;
     pressed = false;
     stillSince = performance.now();
   };
   const notePress = () => {
+    noteAddress();
     whole = pressed = true;
+    handled = brought = false;
   };
+  const noteHand = (event) => {
+    if (event.isTrusted) handled = true;
+  };
+  const noteEntry = (event) => {
+    if (event.navigationType === "traverse") handled = true;
+    noteAddress();
+  };
+  for (const kind of ["pointerdown", "keydown", "popstate"]) {
+    addEventListener(kind, noteHand, { capture: true, passive: true });
+  }
+  globalThis.navigation?.addEventListener("currententrychange", noteEntry);
 
   // Numbers of elements, that tell whether one is still the same; one that was taken out gets another.
   const numbers = new WeakMap();
@@ -93,6 +110,7 @@
     end() {
       armed = false;
       observer.disconnect();
+      globalThis.navigation?.removeEventListener("currententrychange", noteEntry);
     },
     // What the page shows; turns whose key is in `known` come without their text, with null all of them. `focus`: an
     // empty composer that can be used gets the focus, if nothing else is in the way. `count`: the next frame is counted;
@@ -116,6 +134,7 @@
         turns: turns(known),
         still: (performance.now() - stillSince) / 1000,
         whole,
+        brought,
         touch: `${name} ${inputs}`,
         frames,
       };
