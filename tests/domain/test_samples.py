@@ -11,6 +11,7 @@ from tabmuxd.webai.samples import (
     Notices,
     OwnTurn,
     Sample,
+    SeenFile,
     SeenTurn,
     keys,
     lookup_hash,
@@ -234,6 +235,9 @@ _VALUE = {
     "focused": False,
     "touch": "7-9 0",
     "brought": False,
+    "files": [],
+    "files_busy": False,
+    "files_failed": False,
 }
 
 
@@ -247,6 +251,14 @@ def test_sample_of() -> None:
     assert sample_of(_VALUE) == sample()
     assert sample_of({**_VALUE, "turns": turns}) == replace(
         sample(), turns=(SeenTurn("u1", "user"), SeenTurn("a1", "assistant", "42", done=True))
+    )
+
+
+def test_files() -> None:
+    """Files that the composer shows come with all that names them."""
+    shown = {"files": [{"names": ["a.txt", "Remove"], "busy": True, "failed": False}], "files_failed": True}
+    assert sample_of({**_VALUE, **shown}) == replace(
+        sample(), files=(SeenFile(("a.txt", "Remove"), busy=True),), files_failed=True
     )
 
 
@@ -271,6 +283,9 @@ def test_half_characters() -> None:
         ("send", None),
         ("send", "x"),
         ("failure", True),
+        ("files", None),
+        ("files", [{}]),
+        ("files", [{"names": [5], "busy": False, "failed": False}]),
         ("turns", None),
         ("turns", 5),
         ("turns", "text"),

@@ -115,9 +115,11 @@ class Person:
         result = await self.call("Target.attachToTarget", targetId=target_id, flatten=True)
         return str(result["sessionId"])
 
-    async def evaluate(self, session: str, expression: str) -> Any:  # noqa: ANN401 - JSON
-        """Value of an expression in a page."""
-        reply = await self.call("Runtime.evaluate", session, expression=expression, returnByValue=True)
+    async def evaluate(self, session: str, expression: str, *, promised: bool = False) -> Any:  # noqa: ANN401 - JSON
+        """Value of an expression in a page, or what it promises."""
+        reply = await self.call(
+            "Runtime.evaluate", session, expression=expression, returnByValue=True, awaitPromise=promised
+        )
         return reply["result"].get("value")
 
     async def touch(self, session: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -55,9 +56,11 @@ class Talk:
     server: Server
     name: str
 
-    async def ask(self, text: str, *, request_id: str = "", answer_timeout: int = 60) -> Turn:
+    async def ask(
+        self, text: str, *, request_id: str = "", answer_timeout: int = 60, attachments: Sequence[str] = ()
+    ) -> Turn:
         """Send a prompt."""
-        request = SendPromptRequest(parent=self.name, request_id=request_id or uuid4().hex)
+        request = SendPromptRequest(parent=self.name, request_id=request_id or uuid4().hex, attachments=attachments)
         request.prompt.text = text
         request.answer_timeout.FromSeconds(answer_timeout)
         return (await self.server.ai.SendPrompt(request, timeout=LIMIT)).turn

@@ -7,11 +7,12 @@ The address chooses how the page is built, `/v/VARIANT,VARIANT/`, and the prompt
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -35,6 +36,8 @@ class Received:
     prompt: str
     conversation: str
     variant: str
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and SHA-256 of each file that came with it."""
 
 
 @dataclass
@@ -133,7 +136,9 @@ class Site:
             turns = self._conversations.get(conversation)
             return None if turns is None else [self._told(turn, time.monotonic()) for turn in turns]
 
-    def submit(self, conversation: str, variant: str, prompt: str) -> dict[str, Any] | None:
+    def submit(
+        self, conversation: str, variant: str, prompt: str, files: Sequence[Mapping[str, str]] = ()
+    ) -> dict[str, Any] | None:
         """A prompt was sent; the conversation `new` makes one."""
         with self._moved:
             if conversation == "new":
@@ -141,7 +146,8 @@ class Site:
                 self._conversations[conversation] = []
             if conversation not in self._conversations:
                 return None
-            self._received.append(Received(prompt, conversation, variant))
+            sent = tuple((file["name"], file["sha256"]) for file in files)
+            self._received.append(Received(prompt, conversation, variant, sent))
             answer = self._answers.get(prompt) or self.default(prompt)
             return self._told(self._add(conversation, prompt, answer, time.monotonic()), time.monotonic())
 
@@ -244,10 +250,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(404, b"", _TYPES[".html"])
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if urlsplit(self.path).path == "/api/files":
+            self._send_json({"sha256": hashlib.sha256(content).hexdigest()})
+            return
+        body = json.loads(content)
         match urlsplit(self.path).path.strip("/").split("/"):
             case ["api", "conversations", conversation]:
-                self._send_json(self._site.submit(conversation, body["variant"], body["prompt"]))
+                self._send_json(self._site.submit(conversation, body["variant"], body["prompt"], body.get("files", ())))
             case ["api", "turns", turn, "stop"]:
                 self._site.press_stop(turn)
                 self._send_json({})

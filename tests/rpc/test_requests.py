@@ -225,6 +225,7 @@ INVALID: list[tuple[Message, str, str | None]] = [
     ),
     (prompt(attachments=["artifacts/k3v9x2m7qd"] * 11), "attachments", "10"),
     (prompt(attachments=["/etc/passwd"]), "attachments[0]", None),
+    (prompt(attachments=["artifacts/k3v9x2m7qd"] * 2), "attachments[1]", None),
     (list_sessions(states=[0]), "states[0]", None),
     (ai_pb.ListSessionsRequest(providers=["a", ""]), "providers[1]", None),
     (ai_pb.ListSessionsRequest(labels={"k": ""}), "labels", "63"),
@@ -257,7 +258,6 @@ def test_invalid(request_: Message, field: str, limit: str | None) -> None:
 
 NOT_BUILT: list[tuple[Message, str]] = [
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
-    (prompt(attachments=["artifacts/k3v9x2m7qd"]), "SendPromptRequest.attachments"),
     (prompt(model="fast"), "SendPromptRequest.model"),
 ]
 

@@ -150,6 +150,8 @@ def full() -> list[Resource]:
             release_tab=True,
             typed="7-9 0",
             pressed=True,
+            attachments=(Artifact("artifacts/b", "b.txt", "text/plain", 4, "ee", later),),
+            attaching=True,
             answer_markdown="# ä\n",
             answer_size_bytes=5,
             stalled=True,

@@ -111,6 +111,12 @@ def missing(directory: Path, expected: Mapping[str, tuple[str, int]]) -> frozens
     )
 
 
+def beginning(path: Path, count: int) -> bytes:
+    """The first bytes of a file; raises FileNotFoundError."""
+    with path.open("rb") as opened:
+        return opened.read(count)
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat(follow_symlinks=False).st_size

@@ -216,7 +216,8 @@ class SessionUpdate:
 class PromptOrder:
     """`SendPrompt`; `answer_timeout` is None for the provider's default.
 
-    `release_tab` is whether the session gives its tab back once the turn has succeeded.
+    `release_tab` is whether the session gives its tab back once the turn has succeeded. `attachments` are names of
+    artifacts; `payload_sha256` is of the rest of the request.
     """
 
     session: str
@@ -225,3 +226,4 @@ class PromptOrder:
     payload_sha256: str
     answer_timeout: timedelta | None = None
     release_tab: bool = False
+    attachments: tuple[str, ...] = ()

@@ -149,7 +149,8 @@ class Turn:
     `baseline` holds the keys of the conversation's turns seen right before the press, or before the prompt was typed;
     `typed` is not empty once that may stand in a page, and tells that page as it was right before; `pressed` says that
     SUBMITTING was recorded, so that the prompt may have been submitted; `release_tab` is whether a success gives the
-    tab back. None of the seven is shown.
+    tab back; `attachments` are the files to send with it, `attaching` whether some of them may be in the page. None of
+    the nine is shown.
     """
 
     name: str
@@ -165,6 +166,8 @@ class Turn:
     release_tab: bool = False
     typed: str = ""
     pressed: bool = False
+    attachments: tuple[Artifact, ...] = ()
+    attaching: bool = False
     answer_markdown: str = ""
     answer_size_bytes: int = 0
     stalled: bool = False

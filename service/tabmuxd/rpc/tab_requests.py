@@ -173,11 +173,12 @@ def looked_at(request: pb.CheckTabHealthRequest) -> tuple[str, timedelta]:
     return name, timeout
 
 
-def payload_sha256(request: Message) -> str:
-    """SHA-256 of a request without its `request_id`, lower-case hex."""
+def payload_sha256(request: Message, *, without: str = "request_id") -> str:
+    """SHA-256 of a request without its `request_id`, and perhaps another field; lower-case hex."""
     payload = type(request)()
     payload.CopyFrom(request)
     payload.ClearField("request_id")
+    payload.ClearField(without)
     return sha256(payload.SerializeToString(deterministic=True)).hexdigest()
 
 

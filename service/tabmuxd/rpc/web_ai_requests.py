@@ -22,7 +22,6 @@ _LEAST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
 _MOST_ANSWER_TIMEOUT: Final = timedelta(hours=4)
 _DEFAULT_WAIT: Final = timedelta(seconds=30)
 _MOST_WAIT: Final = timedelta(minutes=10)
-_ARTIFACT: Final = re.compile(r"artifacts/[0-9a-hjkmnp-tv-z]{10}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -96,18 +95,18 @@ def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
     )
     attachments = fields.few("attachments", request.attachments, MAX_ATTACHMENTS)
     for index, name in enumerate(attachments):
-        if _ARTIFACT.fullmatch(name) is None:
-            raise invalid_field(f"attachments[{index}]", "must be artifacts/{artifact}")
+        fields.artifact_name(f"attachments[{index}]", name)
+        if name in attachments[:index]:
+            raise invalid_field(f"attachments[{index}]", "must name another file than those before")
     prompt = prompt_of(request.prompt)
-    if attachments:
-        raise NotBuilt("SendPromptRequest.attachments")
     if request.model:
         raise NotBuilt("SendPromptRequest.model")
     return PromptOrder(
         session=session,
         prompt=prompt,
         request_id=request.request_id,
-        payload_sha256=payload_sha256(request),
+        payload_sha256=payload_sha256(request, without="attachments"),
+        attachments=attachments,
         answer_timeout=answer_timeout,
         release_tab=request.release_tab,
     )

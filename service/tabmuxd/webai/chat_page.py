@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, Final, cast
 
-from tabmuxd.cdp.errors import ProtocolError
+from tabmuxd.cdp.errors import CdpError, ProtocolError
 from tabmuxd.tabs.page import Page
 from tabmuxd.webai.page_script import marks_of, page_script
 from tabmuxd.webai.providers.descriptor import Descriptor
@@ -28,6 +30,16 @@ _LEAST_INTERVAL: Final = 0.1
 _COPY_WAIT: Final = 1.5
 _NOBODY_SINCE: Final = 10.0
 _SCRIPT: Final = page_script("page")
+# An input that stands in no document: only the service's own world has it.
+_PROBE: Final = "Object.assign(document.createElement('input'), {type: 'file'})"
+_READ_PROBE: Final = """async function (count) {
+  const file = this.files[0];
+  try {
+    return [file.size, [...new Uint8Array(await file.slice(0, count).arrayBuffer())]];
+  } catch {
+    return null;
+  }
+}"""
 
 
 @lru_cache(maxsize=64)
@@ -138,6 +150,77 @@ class ChatPage:
         All has to be as in the look `reading`. Raises CdpError: then the press may have happened.
         """
         return str(await self._run(f"tabmux.press({reading})", gesture=True))
+
+    async def open_files(self, *, entry_only: bool) -> str:
+        """Press what opens the choice of files; "opener", "entry", or "" where there is none that can be pressed."""
+        return str(await self._run(f"tabmux.openFiles({json.dumps(entry_only)})", gesture=True))
+
+    @asynccontextmanager
+    async def file_chooser(self) -> AsyncGenerator[asyncio.Future[int]]:
+        """While inside, the page's choice of files opens for nobody: the future tells for which input, as a node.
+
+        Raises CdpError.
+        """
+        chosen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def opened(params: dict[str, Any]) -> None:
+            if params.get("frameId") == self.page.frame_id and "backendNodeId" in params and not chosen.done():
+                chosen.set_result(int(params["backendNodeId"]))
+
+        stop = self.page.session.on("Page.fileChooserOpened", opened)
+        try:
+            await self.page.call("Page.setInterceptFileChooserDialog", {"enabled": True}, timeout=_LOOK_TIMEOUT)
+            yield chosen
+        finally:
+            stop()
+            with suppress(CdpError):
+                await self.page.call("Page.setInterceptFileChooserDialog", {"enabled": False}, timeout=_LOOK_TIMEOUT)
+
+    async def remove_file(self, index: int, count: int) -> bool:
+        """Press what takes out the file shown at this place, if so many are shown; False if there is none."""
+        return bool(await self._run(f"tabmux.removeFile({index}, {count})", gesture=True))
+
+    async def file_input(self, name: str, media_type: str) -> str | None:
+        """Handle of the input that takes a file of this name and type; None where there is none."""
+        world = await self.page.own_world(timeout=_LOOK_TIMEOUT)
+        found = f"tabmux.fileInput({json.dumps(name)}, {json.dumps(media_type)})"
+        return await self._handle(f'globalThis.tabmux?.identity === "{self._identity}" ? {found} : null', world)
+
+    async def set_file(self, path: Path, **element: object) -> None:
+        """Give a file input, by `objectId` or `backendNodeId`, this file of the browser's machine; raises CdpError."""
+        await self.page.call("DOM.setFileInputFiles", {"files": [str(path)], **element}, timeout=_PIECE_TIMEOUT)
+
+    async def reads(self, path: Path, size_bytes: int, beginning: bytes) -> bool:
+        """Whether the browser finds this very file there: by its size and how it begins. The page sees nothing of it.
+
+        Raises CdpError, PageNotAnswering.
+        """
+        world = await self.page.own_world(timeout=_LOOK_TIMEOUT)
+        probe = await self._handle(_PROBE, world)
+        if probe is None:
+            raise PageNotAnswering
+        await self.set_file(path, objectId=probe)
+        params = {
+            "objectId": probe,
+            "functionDeclaration": _READ_PROBE,
+            "arguments": [{"value": len(beginning)}],
+            "awaitPromise": True,
+            "returnByValue": True,
+        }
+        reply = await self.page.call("Runtime.callFunctionOn", params, timeout=_LOOK_TIMEOUT)
+        await self.page.call("Runtime.releaseObject", {"objectId": probe}, timeout=_LOOK_TIMEOUT)
+        return bool(reply.get("result", {}).get("value") == [size_bytes, list(beginning)])
+
+    async def _handle(self, expression: str, world: int) -> str | None:
+        """Handle of the object that an expression gives; None where it gives none."""
+        params = {"expression": expression, "contextId": world}
+        try:
+            reply = await self.page.call("Runtime.evaluate", params, timeout=_LOOK_TIMEOUT)
+        except ProtocolError as error:
+            self.page.forget_world()
+            raise PageNotAnswering from error
+        handle = cast("dict[str, Any]", reply.get("result", {})).get("objectId")
+        return handle if isinstance(handle, str) and "exceptionDetails" not in reply else None
 
     async def press_stop(self) -> bool:
         """Press the one Stop control that is shown; False if there is none, or more than one."""

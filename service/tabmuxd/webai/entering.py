@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from tabmuxd.resources.errors import Reason, Refused
-from tabmuxd.webai import submission
+from tabmuxd.resources.session import Artifact
+from tabmuxd.webai import attachments, submission
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation
 from tabmuxd.webai.outgoing import Outgoing
@@ -53,11 +54,13 @@ class Entry:
         *,
         untouched: str = "",
         note: Note | None = None,
+        files: Sequence[Artifact] = (),
     ) -> None:
         """Nothing is done yet; what `chat` sends is heard while it is.
 
         `before`: the turns shown before an earlier entry of this prompt, which was cut off; `untouched`: the page's
         touch then, if it was no longer than that. `note` keeps for a later entry what is known before the first key.
+        `files`: those that the composer has to show, and no others.
         """
         self.typed = False
         self.before = before
@@ -70,6 +73,7 @@ class Entry:
         self._conversation = conversation
         self._chat = chat
         self._prompt = prompt
+        self._files = files
         loop = asyncio.get_running_loop()
         self._now = loop.time
         self._deadline = loop.time() + conversation.descriptor.windows.composer_wait
@@ -91,6 +95,8 @@ class Entry:
 
     async def _enter(self) -> Entered:
         sample = await self._usable()
+        if sample.files and not self._files:
+            raise self._not_pressed("files")
         if self.before is None:
             self.before = keys(sample)
         for attempt in range(1, _ATTEMPTS + 1):
@@ -219,7 +225,9 @@ class Entry:
         quick = _QUICK_LOOKS
         while True:
             held, typed_for = submission.held(sample, self._prompt), self._now() - self._typed_at
-            if held == "whole" and sample.send_count == 1 and not sample.stop and sample.composer == "usable":
+            attached = attachments.standing(sample, self._files) == "ready"
+            pressable = sample.send_count == 1 and not sample.stop and sample.composer == "usable"
+            if held == "whole" and attached and pressable:
                 if submission.is_kept(sample, typed_for):
                     return sample
                 wait = _KEPT_LOOK
@@ -230,13 +238,15 @@ class Entry:
                     if not last:
                         return sample
                 if self._now() >= max(self._deadline, self._typed_at + _ARRIVAL):
-                    raise self._not_pressed(_why(sample, held))
+                    raise self._not_pressed(_why(sample, held) if attached or held != "whole" else "files")
                 wait = RETRY
             await self._chat.changed(wait)
             sample = await self._look(at_once=quick > 0, focus=False)
             quick -= 1
 
     def _not_pressed(self, why: str) -> Refused:
+        if why == "files" and self._files:
+            return attachments.refused(self._conversation.descriptor, self._files[0], "dropped")
         return submission.not_pressed(
             self._conversation.descriptor, self._chat.page.tab, why, self._conversation.session()
         )

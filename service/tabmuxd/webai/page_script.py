@@ -8,7 +8,7 @@ from typing import Final
 
 from tabmuxd.webai.providers.marks import PageMarks
 
-_PARTS: Final = ("finding", "turns", "composer", "barriers")
+_PARTS: Final = ("finding", "turns", "composer", "files", "barriers")
 _SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
 
 
@@ -28,6 +28,7 @@ def marks_of(marks: PageMarks) -> dict[str, object]:
         "not_send": marks.not_send,
         "busy": marks.busy,
         "not_ready": marks.not_ready,
+        **marks.of_files(),
         **marks.barriers(),
         **marks.signs(),
     }

@@ -155,6 +155,13 @@ def note_typing(changes: Changes, name: str, typed_into: Tab, baseline: tuple[st
         changes.keep(replace(turn, typed=touch, baseline=baseline))
 
 
+def attach(changes: Changes, name: str) -> None:
+    """Keep that files of the turn may be in the page, before the first one is put in."""
+    turn = _open(changes, name)
+    if not turn.attaching:
+        changes.keep(replace(turn, attaching=True))
+
+
 def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ...]) -> Turn:
     """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again.
 

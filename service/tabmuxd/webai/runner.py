@@ -17,8 +17,9 @@ from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab
-from tabmuxd.webai import entering, failures, records, seating, submission
+from tabmuxd.webai import attachments, entering, failures, records, seating, submission
 from tabmuxd.webai.answers import Feed
+from tabmuxd.webai.attaching import Attaching
 from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
@@ -33,6 +34,7 @@ from tabmuxd.webai.samples import Sample, lookup_hash
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _CLEAR_WAIT: Final = 2.0
+_FILES_CLEAR_WAIT: Final = 5.0
 _LONGEST_PAUSE: Final = 30.0
 # Where the composer let the prompt go and the page is at work, it has several times as long to show it.
 _IN_FLIGHT: Final = 3.0
@@ -53,6 +55,7 @@ class TurnRunner:
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
         self._before: tuple[str, ...] | None = None
+        self._attaching = Attaching(self._conversation, turn.attachments, put=turn.attaching)
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -110,11 +113,15 @@ class TurnRunner:
     async def _take_back(self) -> None:
         """Empty the composer of what was typed and not sent, so that the next prompt finds it as it was."""
         chat, is_own = self._conversation.chat, self._is_own
-        if is_own is None or chat is None or self._conversation.is_barred():
+        if (is_own is None and not self._attaching.put) or chat is None or self._conversation.is_barred():
             return
         with contextlib.suppress(TimeoutError, CdpError, PageNotAnswering):
             async with asyncio.timeout(_CLEAR_WAIT):
-                await entering.take_back(chat, is_own)
+                if is_own is not None:
+                    await entering.take_back(chat, is_own)
+        with contextlib.suppress(TimeoutError, CdpError, PageNotAnswering):
+            async with asyncio.timeout(_FILES_CLEAR_WAIT):
+                await self._attaching.take_back(chat)
         self._is_own = None
 
     # Steps
@@ -149,10 +156,19 @@ class TurnRunner:
                     page = await conversation.patiently(partial(seating.seat, conversation, self._place))
                     chat = conversation.on(page)
                     typed_into = conversation.tab_of(page)
+                    at_hand = partial(_at_hand, prompt=turn.prompt, untouched=untouched)
+                    await self._attaching.attach(chat, None if self._before is None else at_hand)
                     await outgoing.listen(page, typed=self._before is not None)
                     note = partial(self._note_typing, typed_into)
                     entry = entering.Entry(
-                        conversation, chat, turn.prompt, outgoing, self._before, untouched=untouched, note=note
+                        conversation,
+                        chat,
+                        turn.prompt,
+                        outgoing,
+                        self._before,
+                        untouched=untouched,
+                        note=note,
+                        files=self._attaching.files,
                     )
                     entered = await self._enter(entry, turn.prompt)
                     await conversation.change(
@@ -180,6 +196,8 @@ class TurnRunner:
             return
         self._is_own = typed
         conversation = self._conversation
+        if verdict == "files" and self._attaching.files:
+            raise attachments.refused(conversation.descriptor, self._attaching.files[0], "dropped")
         raise submission.not_pressed(conversation.descriptor, chat.page.tab, verdict, conversation.session())
 
     async def _note_typing(self, typed_into: Tab, baseline: tuple[str, ...], touch: str) -> bool:
@@ -209,7 +227,7 @@ class TurnRunner:
             # What still stands in the composer was not taken; at the end it goes, also if another process typed it.
             self._is_own = partial(_holds, lookup_sha256=turn.lookup_sha256)
             if submission.committed(sample, turn.lookup_sha256, turn.baseline, fresh=fresh):
-                self._is_own = None
+                self._is_own, self._attaching.put = None, False
                 break
             wait = conversation.descriptor.windows.commit_wait
             if submission.in_flight(sample, turn.lookup_sha256, conversation.descriptor, fresh=fresh):
@@ -265,6 +283,11 @@ class TurnRunner:
         conversation.drop_page()
         async with parting(conversation.around.tabs, conversation.session().tab) as how:
             return await conversation.change(partial(decide, how=how))
+
+
+def _at_hand(sample: Sample, prompt: str, untouched: str) -> bool:
+    """Whether a prompt that may have been typed surely was not sent: it stands in the composer, or was not typed."""
+    return bool(untouched and sample.touch == untouched) or submission.is_own_leftover(sample, prompt)
 
 
 def _holds(sample: Sample, lookup_sha256: str) -> bool:

@@ -37,6 +37,15 @@ class SeenTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file that the composer shows, by all that names it; `busy`: it is on its way; `failed`: it was not taken."""
+
+    names: tuple[str, ...]
+    busy: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One look.
 
@@ -46,6 +55,8 @@ class Sample:
     `focused` that the composer got the focus in this look; `failure_key` tells one error from another with its words.
     `brought`: the address is the first one to which the page came by itself since a prompt was pressed in it.
     `touch` is a word that is another one after anything was typed or pasted, and in another document.
+    `files` are those that the composer shows; `files_busy` and `files_failed` tell of some that they are on their way,
+    or were not taken, where it is not told of which.
     """
 
     uri: str
@@ -68,6 +79,9 @@ class Sample:
     failure_key: int = 0
     touch: str = ""
     brought: bool = False
+    files: tuple[SeenFile, ...] = ()
+    files_busy: bool = False
+    files_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,9 @@ def sample_of(value: Mapping[str, object]) -> Sample:
             focused=bool(value["focused"]),
             touch=text_of(value["touch"])[:_TOUCH_CHARACTERS],
             brought=bool(value["brought"]),
+            files=tuple(_file(file) for file in cast("list[Mapping[str, object]]", value["files"])),
+            files_busy=bool(value["files_busy"]),
+            files_failed=bool(value["files_failed"]),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no sample: {error}") from error
@@ -136,6 +153,11 @@ def _turn(value: Mapping[str, object]) -> SeenTurn:
         hint=bool(value.get("hint", False)),
         files=bool(value.get("files", False)),
     )
+
+
+def _file(value: Mapping[str, object]) -> SeenFile:
+    names = tuple(text_of(name) for name in cast("list[object]", value["names"]))
+    return SeenFile(names, busy=bool(value["busy"]), failed=bool(value["failed"]))
 
 
 def one_of(value: object, known: tuple[T, ...]) -> T:

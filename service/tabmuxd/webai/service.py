@@ -24,7 +24,7 @@ from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import records, rendering, whereabouts
+from tabmuxd.webai import enclosing, records, rendering, whereabouts
 from tabmuxd.webai.addressing import Addressing
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
@@ -132,7 +132,7 @@ class WebAi:
         name = turn_name(session.name, new_id(self._random))
 
         def insert(changes: Changes) -> Turn:
-            return _insert_turn(changes, caller, order, name, timeout, terms=terms, version=descriptor.version)
+            return _insert_turn(changes, caller, order, name, timeout, terms=terms, descriptor=descriptor)
 
         # A task of its own: a caller that goes away must not leave a turn that nobody runs.
         sending = self._tasks.spawn(self._send(session, name, insert), f"send {name}", awaited=True)
@@ -343,13 +343,13 @@ def _insert_turn(
     timeout: timedelta,
     *,
     terms: Terms,
-    version: str = "",
+    descriptor: Descriptor | None = None,
 ) -> Turn:
-    """Record a turn; `version` is that of the descriptor that it goes by, empty for the session's."""
+    """Record a turn; `descriptor` is the one that it goes by, None for that of the session's version."""
     session = owned(changes, caller, order.session)
     known = changes.turn_by_request(session.name, order.request_id)
     if known is not None:
-        if known.payload_sha256 == order.payload_sha256:
+        if known.payload_sha256 == order.payload_sha256 and enclosing.has_files(changes, known, order.attachments):
             return known
         raise refuse(
             Reason.REQUEST_ID_REUSED,
@@ -362,6 +362,7 @@ def _insert_turn(
         raise records.in_progress(session)
     if refused := records.may_prompt(changes, session):
         raise refused
+    files = enclosing.enclose(changes, caller, order.attachments, descriptor, open_for=timeout)
     text = rendering.render(order.prompt, terms, first=whereabouts.is_unbegun(session))
     turn = changes.record(
         Turn(
@@ -375,6 +376,7 @@ def _insert_turn(
             prompt=text,
             lookup_sha256=lookup_hash(text),
             release_tab=order.release_tab,
+            attachments=files,
         ),
         ChangeCause.CLIENT,
     )
@@ -385,7 +387,7 @@ def _insert_turn(
             last_turn=name,
             expire_time=None,
             last_active_time=changes.now,
-            descriptor_version=version or session.descriptor_version,
+            descriptor_version=descriptor.version if descriptor else session.descriptor_version,
         ),
         ChangeCause.CLIENT,
     )

@@ -214,7 +214,7 @@ def not_pressed(descriptor: Descriptor, tab: str, why: str, session: Session) ->
     match why:
         case "moved":
             return whereabouts.another(descriptor, session.name, tab)
-        case "changed":
+        case "changed" | "files":
             return _composer(descriptor, tab, "occupied")
         case "absent" | "blocked" | "busy":
             return _composer(descriptor, tab, why)

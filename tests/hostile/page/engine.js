@@ -241,7 +241,7 @@ export const engine = {
 };
 
 for (const variant of variants) {
-  if (variant === "plain") continue;
+  if (variant === "plain" || variant.startsWith("files-")) continue; // these are words for `files`
   const module = await import(`/static/variants/${variant}.js`);
   module.default(engine, element);
 }

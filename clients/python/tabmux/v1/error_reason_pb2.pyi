@@ -335,7 +335,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_PROVIDER_ATTACHMENT_REFUSED: _ErrorReason.ValueType  # 58
     """The provider did not take a file. Nothing was submitted.
-    Code: FAILED_PRECONDITION. Metadata: `provider`, `artifact`, `cause`.
+    Code: FAILED_PRECONDITION. Metadata: `provider`, `artifact`, `cause`. Before a page is touched: `too-many`,
+      `too-large`, `type`, `same-name`; `not-local`: the browser does not read the server's disk. In the page:
+      `no-input`, `not-shown`, `unfinished`, `failed`, `dropped`. More will come.
     Caller: send another file, or none.
     """
     ERROR_REASON_PROVIDER_CONVERSATION_CHANGED: _ErrorReason.ValueType  # 59
@@ -714,7 +716,9 @@ Caller: look at the provider's status; free the box, or use a new tab.
 """
 ERROR_REASON_PROVIDER_ATTACHMENT_REFUSED: ErrorReason.ValueType  # 58
 """The provider did not take a file. Nothing was submitted.
-Code: FAILED_PRECONDITION. Metadata: `provider`, `artifact`, `cause`.
+Code: FAILED_PRECONDITION. Metadata: `provider`, `artifact`, `cause`. Before a page is touched: `too-many`,
+  `too-large`, `type`, `same-name`; `not-local`: the browser does not read the server's disk. In the page:
+  `no-input`, `not-shown`, `unfinished`, `failed`, `dropped`. More will come.
 Caller: send another file, or none.
 """
 ERROR_REASON_PROVIDER_CONVERSATION_CHANGED: ErrorReason.ValueType  # 59

@@ -923,7 +923,10 @@ class SendPromptRequest(_message.Message):
 
     @_builtins.property
     def attachments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of uploaded artifacts. At most 10."""
+        """Names of uploaded artifacts, each once. At most 10, or what the provider takes. Under one `request_id` files are the
+        same if they are called the same and hold the same, in the same order, uploaded anew or not. The browser reads
+        them from the server's disk, so it has to run on the server's machine.
+        """
 
     @_builtins.property
     def answer_timeout(self) -> _duration_pb2.Duration:

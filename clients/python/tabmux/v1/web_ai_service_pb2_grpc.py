@@ -263,8 +263,12 @@ class WebAiServiceServicer(object):
         once, also across a crash of the service. While there is no room for it, at the provider or in the browser, the
         turn waits in `PENDING`, first come, first served; if its time ends there, it fails with `TURN_CAPACITY` or
         `TAB_CAPACITY`.
+        Files are put into the page one by one, and each has to be seen there by its name before the prompt is sent; else
+        the turn fails with `PROVIDER_ATTACHMENT_REFUSED`, and nothing is sent. A page that shows files of somebody else takes
+        no prompt (`PROVIDER_COMPOSER_UNUSABLE`).
         Reasons: `SESSION_RETIRED`; `TURN_IN_PROGRESS`; `REQUEST_ID_REUSED`; `ARTIFACT_NOT_FOUND`;
-        `PROVIDER_UNSUPPORTED`; `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
+        `PROVIDER_UNSUPPORTED`; `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells before a page is touched;
+        `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

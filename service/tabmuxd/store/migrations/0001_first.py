@@ -22,7 +22,7 @@ _TEXTS = {
     ),
     "turns": (
         "request_id prompt_sha256 payload_sha256 prompt lookup_sha256 baseline typed answer_markdown completion? "
-        "error? warnings artifacts model shown_model id parent"
+        "error? warnings attachments artifacts model shown_model id parent"
     ),
 }
 _INTEGERS = {
@@ -37,8 +37,8 @@ _INTEGERS = {
         "retire_cause new_tab_activate tab_source new_tab_pooled prompted revision update_time? ended"
     ),
     "turns": (
-        "state create_time expire_time pressed release_tab answer_size_bytes stalled submit_time? end_time? revision "
-        "update_time? ended"
+        "state create_time expire_time pressed release_tab attaching answer_size_bytes stalled submit_time? end_time? "
+        "revision update_time? ended"
     ),
 }
 _INDEXES: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {

@@ -109,11 +109,12 @@
       const box = find();
       return Boolean(box) && holds(box).trim() !== "" && sends(box).filter(enabled).length === 1;
     },
-    // What the box holds and whether it can be used. `reading` names this look, for `press`.
-    state() {
+    // What the box holds and whether it can be used. `reading` names this look, for `press`; `files`: what it shows of
+    // files.
+    state(files = "") {
       const box = find();
       const text = box ? holds(box) : "";
-      looked = { reading: (looked?.reading ?? 0) + 1, path: location.pathname, text };
+      looked = { reading: (looked?.reading ?? 0) + 1, path: location.pathname, text, files };
       return {
         composer: !box ? "absent" : free(box) ? "usable" : "blocked",
         composer_text: text,
@@ -159,11 +160,12 @@
     },
     // Look once more and press send, in one step: only if all is as in the look `reading`, and there is exactly one
     // send control. Gives "pressed", or why nothing was pressed.
-    press(reading) {
+    press(reading, files) {
       const box = find();
       if (!box) return "absent";
       if (looked?.reading !== reading || location.pathname !== looked.path) return "moved";
       if (holds(box) !== looked.text) return "changed";
+      if (files() !== looked.files) return "files";
       if (!free(box)) return "blocked";
       if (controls(marks.stop).length > 0) return "busy";
       const found = sends(box);

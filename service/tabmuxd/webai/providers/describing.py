@@ -24,9 +24,10 @@ def described(descriptor: Descriptor, fault: str = "") -> Provider:
 
 
 def capabilities(descriptor: Descriptor) -> tuple[ProviderCapability, ...]:
-    """What the service can do there. The choice of a model, files and artifacts are not built."""
+    """What the service can do there. The choice of a model and files of answers are not built."""
     every = (
         (ProviderCapability.CONTINUATION, True),  # each descriptor tells the addresses of conversations
+        (ProviderCapability.ATTACHMENTS, descriptor.marks.takes_files),
         (ProviderCapability.CANCELLATION, bool(descriptor.marks.stop)),
         (ProviderCapability.PARTIAL_ANSWERS, True),
         (ProviderCapability.SAFETY_PREAMBLE, "safety" in descriptor.preambles),

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Final, Literal, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
+from tabmuxd.resources.artifacts import MAX_UPLOAD_BYTES
 from tabmuxd.webai.providers.fields import Fields, Problem, Reading
 from tabmuxd.webai.providers.marks import PageMarks, marks_in
 from tabmuxd.webai.providers.toml_lines import TooDeep, lines_of
@@ -19,6 +20,7 @@ _PACKAGE: Final = "tabmuxd.webai.providers"
 _PORTS: Final = {"http": 80, "https": 443}
 _SCHEMA: Final = 1
 _MOST_CHARACTERS: Final = 1024 * 1024
+_MOST_FILES: Final = 10
 _GUIDE: Final = "docs/providers.md"
 _ID: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _HOST: Final = re.compile(r"[a-z0-9._:-]+")
@@ -56,7 +58,8 @@ class Windows:
     others, and `hint_quiet` for those with a hint. When time is over: `last_done_quiet` with the mark, else
     `last_quiet`. `stalled_after`: quiet for longer than is usual. `give_up_after`: quiet for too long.
     `composer_wait`: how long the composer may take to come. `commit_wait`: how long the prompt may take to show in the
-    conversation after the press.
+    conversation after the press. `file_wait`: how long a file may take to be shown in the composer, and then to be
+    ready.
     """
 
     done_quiet: float = 0.5
@@ -69,6 +72,7 @@ class Windows:
     give_up_after: float = 600.0
     composer_wait: float = 15.0
     commit_wait: float = 20.0
+    file_wait: float = 60.0
 
     def quiet_for(self, character_count: int) -> float:
         """How long a text of this length has to be unchanged where quiet is all there is to go by."""
@@ -78,6 +82,9 @@ class Windows:
 class _Limits(TypedDict):
     max_turn_count: int | None
     cool_down: float
+    max_file_count: int
+    max_file_bytes: int
+    file_types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,9 @@ class Descriptor:
     Texts in the place of an answer, in lower case: `placeholders` are no answers, nor is what begins with one of
     `placeholder_prefixes`; `halted_texts` say that somebody stopped it. `answer_prefix` is cut off its beginning.
     `pending` matches a whole text after which the answer is still to come, whatever marks it has.
+
+    Of one prompt: `max_file_count` files, each of `max_file_bytes`. `file_types`: media types, such as `image/*`, and
+    endings, such as `.pdf`; empty means any.
     """
 
     id: str
@@ -122,6 +132,9 @@ class Descriptor:
     pending: re.Pattern[str] | None = None
     start_path: re.Pattern[str] | None = None
     sign_in_path: re.Pattern[str] | None = None
+    max_file_count: int = 10
+    max_file_bytes: int = MAX_UPLOAD_BYTES
+    file_types: tuple[str, ...] = ()
 
     @property
     def quiet_completes(self) -> bool:
@@ -321,7 +334,14 @@ def _policy(table: Fields) -> _Policy:
 
 
 def _limits(table: Fields) -> _Limits:
-    return _Limits(max_turn_count=table.limit("turns"), cool_down=table.number("cool_down", 60.0))
+    max_file_count, max_file_bytes = table.limit("files"), table.limit("file_bytes")
+    return _Limits(
+        max_turn_count=table.limit("turns"),
+        cool_down=table.number("cool_down", 60.0),
+        max_file_count=_MOST_FILES if max_file_count is None else max_file_count,
+        max_file_bytes=MAX_UPLOAD_BYTES if max_file_bytes is None else max_file_bytes,
+        file_types=tuple(text.lower() for text in table.texts("file_types", ())),
+    )
 
 
 def _windows(table: Fields) -> Windows:
@@ -337,4 +357,5 @@ def _windows(table: Fields) -> Windows:
         give_up_after=table.number("give_up_after", usual.give_up_after),
         composer_wait=table.number("composer_wait", usual.composer_wait),
         commit_wait=table.number("commit_wait", usual.commit_wait),
+        file_wait=table.number("file_wait", usual.file_wait),
     )

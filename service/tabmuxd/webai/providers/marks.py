@@ -34,7 +34,10 @@ class PageMarks:
     `done_mark`: stands in an answer that is finished; a provider may have none, but a `hint_mark`, after whose sight a
     shorter quiet is enough. `copy`: the control in an answer that copies all of it. `answer_files`: what an answer
     without text consists of, such as an image. `signed_in` and `signed_out` tell so for certain; a hint was never
-    confirmed, and is told as one. `shown_model` names the model that is chosen.
+    confirmed, and is told as one. `shown_model` names the model that is chosen. `file_input` takes files; where there
+    is none, `file_opener` opens the choice of them, perhaps by way of an entry of a menu, `file_entry`. `file_chip`
+    shows that a file is in the composer; while `file_busy` shows, it is not yet, and where `file_error` shows, it never
+    will be. `file_remove` takes it out.
     """
 
     composer: tuple[Mark, ...]
@@ -65,10 +68,34 @@ class PageMarks:
     signed_out: tuple[Mark, ...] = ()
     signed_out_hint: tuple[Mark, ...] = ()
     shown_model: tuple[Mark, ...] = ()
+    file_input: tuple[Mark, ...] = ()
+    file_opener: tuple[Mark, ...] = ()
+    file_entry: tuple[Mark, ...] = ()
+    file_chip: tuple[Mark, ...] = ()
+    file_busy: tuple[Mark, ...] = ()
+    file_error: tuple[Mark, ...] = ()
+    file_remove: tuple[Mark, ...] = ()
 
     def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
         """What may stand in the way, by kind."""
         return {"sign_in": self.sign_in, "challenge": self.challenge, "consent": self.consent, "limit": self.limit}
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files can be put in, and be seen to be there."""
+        return bool((self.file_input or self.file_opener) and self.file_chip)
+
+    def of_files(self) -> Mapping[str, tuple[Mark, ...]]:
+        """What has to do with files."""
+        return {
+            "file_input": self.file_input,
+            "file_opener": self.file_opener,
+            "file_entry": self.file_entry,
+            "file_chip": self.file_chip,
+            "file_busy": self.file_busy,
+            "file_error": self.file_error,
+            "file_remove": self.file_remove,
+        }
 
     def signs(self) -> Mapping[str, tuple[Mark, ...]]:
         """What is told and decides nothing: who is signed in, and the model chosen."""
@@ -83,7 +110,7 @@ class PageMarks:
 
 def marks_in(table: Fields) -> PageMarks:
     """The marks of the table of a page."""
-    return PageMarks(
+    marks = PageMarks(
         composer=_marked(table, "composer", needed=True),
         send=_marked(table, "send", needed=True),
         stop=_marked(table, "stop", needed=True),
@@ -112,7 +139,17 @@ def marks_in(table: Fields) -> PageMarks:
         signed_out=_marked(table, "signed_out"),
         signed_out_hint=_marked(table, "signed_out_hint"),
         shown_model=_marked(table, "shown_model"),
+        file_input=_marked(table, "file_input"),
+        file_opener=_marked(table, "file_opener"),
+        file_entry=_marked(table, "file_entry"),
+        file_chip=_marked(table, "file_chip"),
+        file_busy=_marked(table, "file_busy"),
+        file_error=_marked(table, "file_error"),
+        file_remove=_marked(table, "file_remove"),
     )
+    if (marks.file_input or marks.file_opener) and not marks.file_chip:
+        table.wrong("file_chip", "is missing: with file_input or file_opener it must have one mark at least")
+    return marks
 
 
 def _marked(table: Fields, name: str, *, needed: bool = False) -> tuple[Mark, ...]:

@@ -103,6 +103,7 @@
   const { turns, banner, busy, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
   const { state, free, stops, pressable, box, sends, switchedOff, ...acting } = parts.composer(page);
+  const { seenFiles, ...files } = parts.files({ ...page, box });
   const { barrier } = parts.barriers(page);
 
   globalThis.tabmux = {
@@ -121,7 +122,8 @@
       armed = true;
       if (count) askFrame();
       const failure = banner(marks.failure);
-      const composer = state();
+      const composer_files = seenFiles();
+      const composer = state(JSON.stringify(composer_files));
       const seen = {
         uri: location.href,
         title: String(document.title).slice(0, 2048),
@@ -129,6 +131,7 @@
         ...barrier(composer.composer),
         ...composer,
         stop: controls(marks.stop).length > 0 || busy(),
+        ...composer_files,
         failure: failure ? failure.innerText : "",
         failure_key: failure ? numberOf(failure) : 0,
         turns: turns(known),
@@ -150,6 +153,9 @@
       return globalThis.tabmux.sample(known, false, false);
     },
     ...acting,
+    ...files,
+    // Press send as `press` of the composer does, if the composer shows the same files as in the look.
+    press: (reading) => acting.press(reading, () => JSON.stringify(seenFiles())),
     // Elements of these turns, in order, with their parts that have the text; for `answer.js`.
     answer,
     // Whether nobody was at work in the page for so many milliseconds.

@@ -7,6 +7,7 @@
   const { box, sends, stops } = parts.composer(page);
   const { shown } = parts.barriers(page);
 
+  const FILES = ["file_input", "file_opener", "file_entry", "file_chip", "file_busy", "file_error", "file_remove"];
   const LONGEST = 256;
   const SHOWN = [
     "sign_in", "challenge", "consent", "limit", "signed_in", "signed_in_hint", "signed_out", "signed_out_hint",
@@ -62,6 +63,7 @@
     hint_mark: [() => marks.hint_mark.flatMap((selector) => answers([selector])).filter(visible), all],
     answer_files: [() => marks.answer_files.flatMap((selector) => answers([selector])), all],
     copy: [() => answers(marks.copy), all],
+    ...Object.fromEntries(FILES.map((kind) => [kind, [() => marks[kind].flatMap((mark) => marked(mark)), all]])),
     failure: [() => one(banner(marks.failure)), all],
     ...Object.fromEntries(SHOWN.map((kind) => [kind, [sign(kind), everywhere]])),
   };
