@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from importlib import resources
 
@@ -411,3 +412,81 @@ def test_shipped(name: str) -> None:
 def test_shipped_are_found() -> None:
     """The playground's three pages are among those shipped."""
     assert {"playground-editor", "playground-shadow", "playground-textarea"} <= set(_SHIPPED)
+
+
+_ELSEWHERE = """
+schema = 1
+extends = "gradio"
+id = "mine"
+hosts = ["models.example"]
+start_uri = "https://models.example:8443/chat/"
+
+[page]
+composer = ["#box"]
+
+[windows]
+done_quiet = 2
+"""
+
+
+def test_extended() -> None:
+    """A file that extends a shipped descriptor is that one, but for the fields that it has (SEC-05)."""
+    shipped, found = descriptor.load("gradio"), descriptor.parse(_ELSEWHERE, "mine.toml")
+
+    assert found == replace(
+        shipped,
+        id="mine",
+        hosts=("models.example",),
+        start_uri="https://models.example:8443/chat/",
+        marks=replace(shipped.marks, composer=(Mark("#box"),)),
+        windows=Windows(done_quiet=2.0),
+    )
+    assert found.is_at("https://models.example:8443/chat/")
+    assert not found.is_at("https://models.example/chat/")
+    assert not found.is_at("http://127.0.0.1:7860/")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            'extends = "gradio"',
+            'extends = "gradioo"',
+            "mine.toml:3: extends: must be one of chatgpt, gemini, gradio, grok",
+        ),
+        ('extends = "gradio"', "extends = 1", "mine.toml:3: extends: must be one of chatgpt, gemini, gradio, grok"),
+        (
+            'extends = "gradio"',
+            'extends = "playground-editor"',
+            "mine.toml:3: extends: must be one of chatgpt, gemini, gradio, grok",
+        ),
+        ("schema = 1", "", "mine.toml:1: schema: is missing; write schema = 1 at the top"),
+        ("[page]", "page = 1\n[pages]", "mine.toml:8: page: must be a table"),
+        ("done_quiet", "done_quite", "mine.toml:12: windows.done_quite: is unknown"),
+        ('"models.example"', '"other.example"', "mine.toml:6: start_uri: must be an http or https address"),
+    ],
+)
+def test_extended_wrongly(before: str, after: str, told: str) -> None:
+    """What such a file says wrong is told by its own lines."""
+    with pytest.raises(DescriptorError) as raised:
+        descriptor.parse(_ELSEWHERE.replace(before, after), "mine.toml")
+
+    assert str(raised.value).startswith(told)
+
+
+def test_without_addresses() -> None:
+    """Where conversations have no address no address is one; turns without a key are known by their text."""
+    found = descriptor.parse(
+        _TEXT.replace('"/c/[0-9a-f]{4}"', '""').replace('turn_key = "data-id"', "turn_key = []"), "chat.toml"
+    )
+
+    assert [found.conversation_of(f"https://chat.example{path}") for path in ("", "/", "/c/12ab")] == ["", "", ""]
+    assert found.marks.turn_key == ()
+
+
+@pytest.mark.parametrize("name", ['"a b"', '"="', "1", "[]"])
+def test_wrong_prompt_attribute(name: str) -> None:
+    """The attribute with the prompt is named as HTML names one."""
+    text = _TEXT.replace("[windows]", f"prompt_attribute = {name}\n[windows]")
+    with pytest.raises(DescriptorError, match=r"page\.prompt_attribute: must be"):
+        descriptor.parse(text, "chat.toml")

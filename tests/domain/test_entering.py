@@ -195,6 +195,9 @@ class FakeConversation:
     async def was_left_behind(self, _sample: Sample) -> bool:
         return False
 
+    async def check_continuity(self, _chat: object) -> None:
+        return
+
 
 async def _enter(page: FakeChatPage, draft: DraftPolicy) -> Entered | Refused:
     conversation = FakeConversation(replace(playground(), draft=draft))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 from tabmuxd.events.changes import Changes
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.session import Turn, TurnState
+from tabmuxd.webai.chat_page import ChatPage
 from tabmuxd.webai.conversation import Conversation, Surroundings
-from tabmuxd.webai.samples import lookup_hash
+from tabmuxd.webai.samples import Sample, SeenTurn, lookup_hash
 
 from tests.domain.below import below
 from tests.domain.values import NOW, SESSION, chat_session, playground, sample
@@ -49,3 +53,45 @@ async def test_left_behind(tmp_path: Path) -> None:
         own = [await conversation.was_left_behind(replace(sample(), composer_text=text)) for text in texts]
 
     assert own == [True, True, False, True, False, False]
+
+
+async def test_continuity(tmp_path: Path) -> None:
+    """A conversation without an address is known by a prompt of the session's that it shows (O-140).
+
+    Where none was ever seen in it, or where it has an address, nothing of the kind is asked.
+    """
+
+    class Page:
+        page = SimpleNamespace(tab="browsers/main/tabs/t")
+
+    async with below(tmp_path) as parts:
+        around = Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock)
+        conversation = Conversation(f"{SESSION}/turns/x", playground(), around)
+        shown: list[str] = []
+
+        async def look_here(_chat: object, _known: object, *, at_once: bool = False) -> Sample:
+            assert at_once
+            return replace(sample(), turns=tuple(SeenTurn(text, "user", text) for text in shown))
+
+        conversation.look_here = look_here  # type: ignore[method-assign, assignment]
+
+        async def continues(uri: str, *texts: str) -> bool:
+            await parts.log.change(
+                lambda changes: changes.record(replace(chat_session(), prompted=True, conversation_uri=uri))
+            )
+            shown[:] = texts
+            try:
+                await conversation.check_continuity(cast("ChatPage", Page()))
+            except Refused as refused:
+                return refused.reason is not Reason.PROVIDER_CONVERSATION_CHANGED
+            return True
+
+        found = [await continues(""), await continues("", "Prompt 9")]
+        unseen, seen = _turn(1, TurnState.FAILED), _turn(2, TurnState.SUCCEEDED)
+        await parts.log.change(lambda changes: changes.record(unseen))
+        found += [await continues("", "Prompt 9")]
+        await parts.log.change(lambda changes: changes.record(replace(seen, submit_time=NOW)))
+        found += [await continues(""), await continues("", "Prompt 9"), await continues("", "Prompt 2", "Prompt 9")]
+        found += [await continues("http://chat.example/c/1")]
+
+    assert found == [True, True, True, False, False, True, True]

@@ -182,6 +182,10 @@ class Log:
         """Whether any turn of a session, however old, with the prompt of this hash is in one of these states."""
         return await self._store.read(lambda reader: reader.has_turn(session, lookup_sha256, states))
 
+    async def has_shown_turn(self, session: str) -> bool:
+        """Whether the prompt of any turn of a session was seen in its conversation."""
+        return await self._store.read(lambda reader: reader.has_shown_turn(session))
+
     async def imported_ids(self, source: str) -> frozenset[str]:
         """Ids of all records of another tool that became sessions, whatever became of these."""
         return await self._store.read(lambda reader: reader.imported_ids(source))

@@ -170,6 +170,11 @@ TURN_STATES_BY_LOOKUP = compiled(
         (TURNS["parent"] == Parameter("session")) & (TURNS["lookup_sha256"] == Parameter("lookup_sha256"))
     )
 )
+TURN_SHOWN = compiled(
+    TURNS.model.select(TURNS["name"]).where(
+        (TURNS["parent"] == Parameter("session")) & TURNS["submit_time"].is_null(is_null=False)
+    )
+)
 TAB_BY_TARGET = compiled(
     TABS.model.select(TABS["name"], TABS["ended"])
     .where((TABS["target_id"] == Parameter("target_id")) & (TABS["parent"] == Parameter("browser")))

@@ -85,6 +85,10 @@ class Reader:
         found = self._run(statements.TURN_STATES_BY_LOOKUP, session=session, lookup_sha256=lookup_sha256)
         return any(state in states for (state,) in found)
 
+    def has_shown_turn(self, session: str) -> bool:
+        """Whether the prompt of any turn of `session` was seen in its conversation."""
+        return self._run(statements.TURN_SHOWN, session=session).fetchone() is not None
+
     def page(
         self,
         kind: type[R],

@@ -15,11 +15,11 @@ from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.names import RandomBytes, session_of
-from tabmuxd.resources.session import Session, Turn, TurnState
+from tabmuxd.resources.session import FINAL_TURN_STATES, Session, Turn, TurnState
 from tabmuxd.resources.tab import LoadMilestone, Tab
 from tabmuxd.tabs.page import Page
 from tabmuxd.tabs.service import Tabs
-from tabmuxd.webai import addressing, barriers, records, submission
+from tabmuxd.webai import addressing, barriers, records, submission, whereabouts
 from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.providers.descriptor import Descriptor
@@ -182,6 +182,20 @@ class Conversation:
         """Whether the composer holds the prompt of an earlier turn of the session that was not answered."""
         held = lookup_hash(sample.composer_text)
         return await self.around.log.has_turn(session_of(self.name), held, _NOT_ANSWERED)
+
+    async def check_continuity(self, chat: ChatPage) -> None:
+        """Raise PROVIDER_CONVERSATION_CHANGED where a conversation without an address is not the session's any more.
+
+        Nothing but its prompts tells it from a fresh one: one of them has to show, if any ever did.
+        """
+        session = self.session()
+        if session.conversation_uri or not session.prompted or not await self.around.log.has_shown_turn(session.name):
+            return
+        sample = await self.look_here(chat, (), at_once=True)
+        for prompt in (turn.text for turn in reversed(sample.turns) if turn.role == "user" and turn.text):
+            if await self.around.log.has_turn(session.name, lookup_hash(prompt), FINAL_TURN_STATES):
+                return
+        raise whereabouts.another(self.descriptor, session.name, chat.page.tab)
 
     async def see(
         self, turn: Turn, unseen: Callable[[], Awaitable[None]] | None = None

@@ -98,6 +98,7 @@ class Entry:
         if sample.files and not self._files:
             raise self._not_pressed("files")
         if self.before is None:
+            await self._conversation.check_continuity(self._chat)
             self.before = keys(sample)
         for attempt in range(1, _ATTEMPTS + 1):
             sample = await self._make_room(sample)

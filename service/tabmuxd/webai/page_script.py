@@ -39,6 +39,8 @@ def marks_of(marks: PageMarks) -> dict[str, object]:
         "assistant_turn": marks.assistant_turn,
         "turn_key": marks.turn_key,
         "prompt_text": marks.prompt_text,
+        "prompt_attribute": marks.prompt_attribute,
+        "prompt_prefix": marks.prompt_prefix,
         "answer_text": marks.answer_text,
         "done_mark": marks.done_mark,
         "hint_mark": marks.hint_mark,

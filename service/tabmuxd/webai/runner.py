@@ -56,6 +56,7 @@ class TurnRunner:
         self._is_own: Callable[[Sample], bool] | None = None
         self._before: tuple[str, ...] | None = None
         self._attaching = Attaching(self._conversation, turn.attachments, put=turn.attaching)
+        self._warnings: tuple[Warning, ...] = ()
 
     def __repr__(self) -> str:
         """Which turn."""
@@ -228,6 +229,7 @@ class TurnRunner:
             self._is_own = partial(_holds, lookup_sha256=turn.lookup_sha256)
             if submission.committed(sample, turn.lookup_sha256, turn.baseline, fresh=fresh):
                 self._is_own, self._attaching.put = None, False
+                self._warnings = submission.restarted(sample, turn.baseline, fresh=fresh)
                 break
             wait = conversation.descriptor.windows.commit_wait
             if submission.in_flight(sample, turn.lookup_sha256, conversation.descriptor, fresh=fresh):
@@ -257,7 +259,9 @@ class TurnRunner:
         return answered is not None
 
     async def _succeed(self, answered: Answered) -> None:
-        await self._end(TurnState.SUCCEEDED, completion=answered.completion, warnings=answered.warnings)
+        await self._end(
+            TurnState.SUCCEEDED, completion=answered.completion, warnings=(*self._warnings, *answered.warnings)
+        )
 
     async def _end(
         self,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tabmuxd.resources.errors import Reason, Refused, refuse
-from tabmuxd.resources.session import Session
+from tabmuxd.resources.session import Session, Warning  # noqa: A004 - the contract's word
 from tabmuxd.webai import whereabouts
 from tabmuxd.webai.providers.descriptor import Descriptor
 from tabmuxd.webai.samples import Sample, key_of, keys, lookup_hash, normalised, own_index
@@ -27,6 +27,10 @@ _SETTLED_READS: Final = 3
 _READ_INTERVAL: Final = 0.45
 _STILL_ENOUGH: Final = 1.0
 _KEPT: Final = 0.3
+_RESTARTED: Final = Warning(
+    "conversation-restarted",
+    "With the prompt the page dropped all that was said before; the answer is to this prompt alone.",
+)
 
 
 def where(descriptor: Descriptor, sample: Sample, session: Session, tab: str, *, submitted: bool) -> Refused | None:
@@ -192,6 +196,12 @@ def committed(sample: Sample, lookup_sha256: str, baseline: Sequence[str], *, fr
     if not sample.turns[at].key:
         return before[-1:] == [baseline[-1]]
     return any(key in known for key in before)
+
+
+def restarted(sample: Sample, baseline: Sequence[str], *, fresh: bool) -> tuple[Warning, ...]:
+    """A warning where a conversation without an address shows none of its earlier turns with the new prompt."""
+    gone = fresh and bool(baseline) and set(baseline).isdisjoint(keys(sample))
+    return (_RESTARTED,) if gone else ()
 
 
 def in_flight(sample: Sample, lookup_sha256: str, descriptor: Descriptor, *, fresh: bool) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from tabmuxd.resources.artifacts import MAX_UPLOAD_BYTES
+from tabmuxd.webai.providers import extending
 from tabmuxd.webai.providers.fields import Fields, Problem, Reading
 from tabmuxd.webai.providers.marks import PageMarks, marks_in
 from tabmuxd.webai.providers.toml_lines import TooDeep, lines_of
@@ -91,9 +92,10 @@ class _Limits(TypedDict):
 class Descriptor:
     """A provider as data.
 
-    `conversation_path` is matched against the whole path of an address; where it has a group named `id`, that alone
-    tells one conversation from another. `start_path` is that of pages where a conversation can begin; all others are
-    none of the provider's; None: any page can. `sign_in_path` is found in the paths of pages to sign in.
+    `conversation_path` is matched against the whole path of an address, and nothing fits it where conversations have
+    none; where it has a group named `id`, that alone tells one conversation from another. `start_path` is that of pages
+    where a conversation can begin; all others are none of the provider's; None: any page can. `sign_in_path` is found
+    in the paths of pages to sign in.
     `barrier_hosts`: other hosts to which the provider sends whoever has to sign in, and the like. `limit_reset`: how
     the text of a limit tells when it ends. `draft`: what becomes of a text that is in the composer and not the
     service's own. `long_text`: how a long text gets there. `max_turn_count`: how many turns may be at work there at
@@ -212,6 +214,9 @@ def parse(text: str, source: str) -> Descriptor:
     """A descriptor from TOML text; DescriptorError tells by lines of `source` all that is wrong."""
     reading = _read(text, source)
     top = reading.top
+    if top.has("extends") and not extending.is_extensible(top.value("extends")):
+        top.wrong("extends", f"must be one of {', '.join(extending.extensible())}")
+        raise DescriptorError(source, _only(reading, "extends"))
     if (problem := _schema_problem(top)) is not None:
         # What else is wrong is wrong by another schema.
         top.wrong("schema", problem)
@@ -222,7 +227,7 @@ def parse(text: str, source: str) -> Descriptor:
         version=top.text("version"),
         hosts=_hosts(top, "hosts", None),
         start_uri=top.text("start_uri"),
-        conversation_path=top.pattern("conversation_path"),
+        conversation_path=top.pattern_or_nothing("conversation_path"),
         default_answer_timeout=timedelta(seconds=top.count("answer_timeout_seconds")),
         max_prompt_character_count=top.count("max_prompt_characters"),
         placeholders=frozenset(_folded("placeholders", top)),
@@ -252,7 +257,7 @@ def _read(text: str, source: str) -> Reading:
         raise DescriptorError(source, (Problem(1, "", f"is longer than {_MOST_CHARACTERS} characters"),))
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
-        return Reading(tomllib.loads(text), lines_of(text))
+        return Reading(extending.extended(tomllib.loads(text)), lines_of(text))
     except (RecursionError, TooDeep) as error:
         raise DescriptorError(source, (Problem(1, "", "has too many lists and tables in one another"),)) from error
     except ValueError as error:

@@ -178,15 +178,27 @@ class Fields:
         return self._check_all(name, self.text_or_texts(name))
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """Name of an attribute of HTML, or a list of them."""
-        names = self.text_or_texts(name)
+        """Name of an attribute of HTML, or a list of them, which may be empty."""
+        is_one = isinstance(self._values.get(name), str)
+        names = (self.text(name),) if is_one else self.texts(name, may_be_empty=True)
         if wrong := [each for each in names if each and _ATTRIBUTE.fullmatch(each) is None]:
             self.wrong(name, f"must be the name of an attribute, such as data-message-id, and is {wrong[0]!r}")
         return names
 
+    def attribute_or_nothing(self, name: str) -> str:
+        """Name of an attribute of HTML; empty where it is left out."""
+        name_given = self.text(name, "")
+        if name_given and _ATTRIBUTE.fullmatch(name_given) is None:
+            self.wrong(name, f"must be the name of an attribute, such as aria-label, and is {name_given!r}")
+        return name_given
+
     def pattern(self, name: str) -> re.Pattern[str]:
         """A regular expression."""
         return self._compiled((name,), self.text(name))
+
+    def pattern_or_nothing(self, name: str) -> re.Pattern[str]:
+        """A regular expression; an empty text is one that fits nothing."""
+        return _NOTHING if self.has(name) and self._values[name] == "" else self.pattern(name)
 
     def pattern_or_none(self, name: str) -> re.Pattern[str] | None:
         """A regular expression, or None where it is left out."""

@@ -27,10 +27,13 @@ class PageMarks:
 
     `root` selects the element whose shadow root holds the page; empty means the document. `ready` has to match before
     anything is typed; empty means at once; nothing is typed while `not_ready` shows. `turn_key`: the attributes that
-    tell one turn from another, in order. `composer_root` selects what the composer has to be in; empty means anywhere
-    but in side bars, dialogs and search boxes. `send` is sought nowhere but around the composer. `not_send` is never
-    pressed to send, whatever else selects it. `busy`: what shows in the newest turn while it is written, besides
-    `stop`, and cannot be pressed. `sign_in`, `challenge`, `consent` and `limit` stand in the way of a prompt.
+    tell one turn from another, in order; without any the text does, and the place among equal ones.
+    `prompt_attribute`: an attribute of `prompt_text` that holds the prompt as it was sent, behind `prompt_prefix`; an
+    element without it, or without that prefix, is read as it is shown. `composer_root` selects what the composer has
+    to be in; empty means anywhere but in side bars, dialogs and search boxes. `send` is sought nowhere but around the
+    composer. `not_send` is never pressed to send, whatever else selects it. `busy`: what shows in the newest turn while
+    it is written, besides `stop`, and cannot be pressed. `sign_in`, `challenge`, `consent` and `limit` stand in the way
+    of a prompt.
     `done_mark`: stands in an answer that is finished; a provider may have none, but a `hint_mark`, after whose sight a
     shorter quiet is enough. `copy`: the control in an answer that copies all of it. `answer_files`: what an answer
     without text consists of, such as an image. `signed_in` and `signed_out` tell so for certain; a hint was never
@@ -75,6 +78,8 @@ class PageMarks:
     file_busy: tuple[Mark, ...] = ()
     file_error: tuple[Mark, ...] = ()
     file_remove: tuple[Mark, ...] = ()
+    prompt_attribute: str = ""
+    prompt_prefix: str = ""
 
     def barriers(self) -> Mapping[str, tuple[Mark, ...]]:
         """What may stand in the way, by kind."""
@@ -146,6 +151,8 @@ def marks_in(table: Fields) -> PageMarks:
         file_busy=_marked(table, "file_busy"),
         file_error=_marked(table, "file_error"),
         file_remove=_marked(table, "file_remove"),
+        prompt_attribute=table.attribute_or_nothing("prompt_attribute"),
+        prompt_prefix=table.text("prompt_prefix", ""),
     )
     if (marks.file_input or marks.file_opener) and not marks.file_chip:
         table.wrong("file_chip", "is missing: with file_input or file_opener it must have one mark at least")

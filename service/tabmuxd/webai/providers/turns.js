@@ -22,9 +22,14 @@
     }
     return [];
   };
+  // A prompt that is shown as Markdown has lost numbers and addresses; an attribute may have it as it was sent.
+  const sentText = (part) => {
+    const held = marks.prompt_attribute ? part.getAttribute(marks.prompt_attribute) : null;
+    return held?.startsWith(marks.prompt_prefix) ? held.slice(marks.prompt_prefix.length) : textOf(part);
+  };
   const promptOf = (turn) => {
     const parts = outermost(all(marks.prompt_text, turn), marks.prompt_text);
-    return parts.length ? parts.map((part) => textOf(part)).join("\n\n") : textOf(turn);
+    return parts.length ? parts.map(sentText).join("\n\n") : sentText(turn);
   };
   const hasPlace = (turn) => marks.answer_text.some((selector) => all(selector, turn).length > 0);
   const answerOf = (turn) => {
