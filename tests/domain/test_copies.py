@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tabmuxd.webai.copies import is_copy
+from tabmuxd.webai.copies import is_copy, is_whole
 from tabmuxd.webai.markdown import from_html
 
 _MANY = " ".join(f"word{number}" for number in range(1000))
@@ -94,3 +94,20 @@ def test_any_length(piece: str) -> None:
     text = piece * 100_000
 
     assert not is_copy(text, f"{text} word")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "whole"),
+    [
+        (_MANY, _MANY, True),
+        (_MANY[: int(len(_MANY) * 0.82)], _MANY, False),
+        ("\n".join(_MANY.split()[:975]), _MANY, False),
+        (f"{_MANY} word1", _MANY, False),
+        ("😀", "😀", True),
+        (" ", "😀", False),
+        ("", _MANY, False),
+    ],
+)
+def test_whole(text: str, shown: str, *, whole: bool) -> None:
+    """What is made from a page is judged as its copy is; signs alone have no words to tell by (FIN-21, FIN-26)."""
+    assert is_whole(text, shown) is whole

@@ -56,6 +56,11 @@ def is_copy(text: str, shown: str) -> bool:
     return bool(asked) and _is_aligned(_words_of(text.casefold()), asked)
 
 
+def is_whole(text: str, shown: str) -> bool:
+    """Whether Markdown made from an answer is all of it, as `is_copy`; where no word is shown, any text is."""
+    return is_copy(text, shown) or (bool(text.strip()) and _WORD.search(shown) is None)
+
+
 def _words_of(text: str) -> _Words:
     words: list[str] = []
     behind: list[int] = []

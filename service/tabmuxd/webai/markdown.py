@@ -1,4 +1,4 @@
-"""An answer in Markdown: from the HTML that a page shows, and whether a text can be that answer. Pure."""
+"""An answer in Markdown, from the HTML that a page shows. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from bs4 import Tag
 from bs4.element import NavigableString
 from markdownify import ATX, BACKSLASH, MarkdownConverter
 
-_LEAST_SHARE: Final = 0.7
-_LEAST_WORDS_SHARE: Final = 0.8
-_WORDS_ASKED: Final = 200
-_WORD: Final = re.compile(r"\w+")
 _MAX_PIECE_TAGS: Final = 2_000
 _MAX_PIECE_CHARACTERS: Final = 500_000
 # How many characters may be made in all: those of an element are made anew by each one that it is in.
@@ -119,12 +115,3 @@ def from_html(piece: str) -> str:
         raise TooLargeError from error
     except Exception as error:  # markdownify 1.2.3: a ValueError for a `colspan` of "²"; any page writes any HTML
         raise NotConvertedError from error
-
-
-def is_plausible(text: str, shown: str) -> bool:
-    """Whether a text can be what a page shows so: not much shorter, and with its words."""
-    letters, shown_words = "".join(_WORD.findall(text)), _WORD.findall(shown)
-    if not text.strip() or len(text.strip()) < _LEAST_SHARE * len(shown.strip()):
-        return False
-    asked = shown_words[:: max(1, len(shown_words) // _WORDS_ASKED)]
-    return sum(word in letters for word in asked) >= _LEAST_WORDS_SHARE * len(asked)

@@ -67,7 +67,7 @@ async def _copied(chat: ChatPage, keys: tuple[str, ...], words: str) -> str | No
 
 async def _converted(conversation: Conversation, chat: ChatPage, keys: tuple[str, ...], words: str) -> str | None:
     text = reading(await _markdown(await chat.answer_html(keys)), conversation.descriptor).text
-    return text if text.strip() and markdown.is_plausible(text, words) else None
+    return text if copies.is_whole(text, words) else None
 
 
 async def _markdown(pieces: Sequence[str]) -> str:

@@ -6,11 +6,13 @@
   const WORDLESS = `${CONTROLS}, .katex, math`;
 
   const outermost = (found, selector) => found.filter((one) => !one.parentElement?.closest(selector));
+  // Asked by itself, what is not rendered says all that stands in it.
+  const isRendered = (element) => getComputedStyle(element).display !== "none";
   // Text as it is shown, without what is `skipped`: the names of controls are no text of an answer.
   const textOf = (element, skipped = CONTROLS) => {
     if (!element.querySelector(skipped)) return element.innerText;
     const shown = [...element.childNodes].filter(
-      (node) => node.nodeType === Node.TEXT_NODE || (node.nodeType === Node.ELEMENT_NODE && !node.matches(skipped)),
+      (node) => node.nodeType === Node.TEXT_NODE || (node.nodeType === Node.ELEMENT_NODE && !node.matches(skipped) && isRendered(node)),
     );
     const texts = shown.map((node) => (node.nodeType === Node.TEXT_NODE ? node.data : textOf(node, skipped)));
     return texts.filter((text) => text.trim()).join("\n\n");
