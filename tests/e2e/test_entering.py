@@ -91,6 +91,8 @@ CASES: Final = (
     Case("slow-take"),
     Case("late-turn"),
     Case("keyless"),
+    Case("shell", windows={**PATIENT, "composer_wait": 4.0}),
+    refused("shell,no-composer", f"{UNUSABLE}:absent"),
     refused("no-composer", f"{UNUSABLE}:absent"),
     refused("decoys,no-composer", f"{UNUSABLE}:absent", page=LOOSE),
     refused("covered", f"{UNUSABLE}:blocked"),
@@ -195,6 +197,8 @@ async def test_case(case: Case, server: Server, site: Site, person: Person) -> N
     left = [text for text in await person.evaluate(page, boxes) if text]
     drafts = {"draft": [DRAFT], "draft-back": [f"{DRAFT} {prompt}"], "sends-lines": [prompt.rpartition("\n")[2]]}
     assert left == drafts.get(case.variant, [])
+    if case.variant == "shell,no-composer":
+        assert await person.evaluate(page, "sessionStorage.loads") == "2"
     assert not turn.HasField("submit_time")
 
 

@@ -17,7 +17,7 @@ from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.session import CompletionEvidence, Turn, TurnState, Warning  # noqa: A004 - the contract's word
 from tabmuxd.resources.tab import Tab
-from tabmuxd.webai import attachments, entering, failures, records, seating, submission
+from tabmuxd.webai import attachments, entering, failures, records, seating, shells, submission
 from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.attaching import Attaching
 from tabmuxd.webai.barriers import Barred
@@ -55,6 +55,7 @@ class TurnRunner:
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
         self._before: tuple[str, ...] | None = None
+        self._reload_done = False
         self._attaching = Attaching(self._conversation, turn.attachments, put=turn.attaching)
         self._warnings: tuple[Warning, ...] = ()
 
@@ -176,6 +177,9 @@ class TurnRunner:
                         partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
                     )
                     return await self._press(chat, entered, outgoing)
+                except Refused as refused:
+                    if not await self._reloaded(refused):
+                        raise
                 except Barred as barred:
                     self._place.step_aside()
                     await conversation.blocked(barred)
@@ -183,6 +187,16 @@ class TurnRunner:
                     # Nothing was pressed: the tab may be gone, and the turn goes on in another.
                     _log.info("typing interrupted", turn=self.name, error=type(error).__name__)
                     await asyncio.sleep(RETRY)
+
+    async def _reloaded(self, refused: Refused) -> bool:
+        """Whether a page that showed nothing is loaded again: once for a turn, and never after anything was typed."""
+        chat = self._conversation.chat
+        if self._reload_done or self._before is not None or chat is None or not shells.may_be_shell(refused):
+            return False
+        self._reload_done = True
+        with contextlib.suppress(CdpError, PageNotAnswering, Refused):
+            return await shells.reload(chat, self._conversation.descriptor)
+        return False
 
     async def _press(self, chat: ChatPage, entered: entering.Entered, outgoing: Outgoing) -> None:
         """Press send, once; where the prompt is gone already and the page may have sent it, that is to be seen."""
