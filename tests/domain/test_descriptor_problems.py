@@ -140,8 +140,8 @@ def test_all_at_once() -> None:
             for version in ("2", "true", '"1"', "1.0", "[1]")
         ),
         ("[page]", "[page", "14: is no TOML: Expected ']' at the end of a table declaration"),
-        ("[windows]", "[page]", "29: is no TOML: Cannot declare ('page',) twice"),
-        ("done_quiet = 0.5\n", "done_quiet = ", "30: is no TOML: Invalid value"),
+        ("[windows]", "[page]", "38: is no TOML: Cannot declare ('page',) twice"),
+        ("done_quiet = 0.5\n", "done_quiet = ", "39: is no TOML: Invalid value"),
         (
             "http://editor.localhost:1/",
             "http://other.localhost:1/",

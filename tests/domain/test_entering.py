@@ -164,6 +164,10 @@ class FakeChatPage:
         self.text = ""
         return True
 
+    async def choosing(self, _call: str) -> object:
+        self.happen()
+        return {"model": "Quick", "modes": [], "shown": "none", "conflict": ""}
+
     async def changed(self, within: float) -> None:
         self.now += within
 

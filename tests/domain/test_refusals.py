@@ -61,6 +61,7 @@ _AFTER_VERIFY = [
     "ANSWER_TIMEOUT",
 ]
 _RAN = ["SCRIPT_FAILED", "RESULT_NOT_SERIALIZABLE", "RESULT_TOO_LARGE"]
+_UNTOUCHED = ["PROVIDER_MODEL_UNAVAILABLE"]
 _DOUBTFUL = ["OUTCOME_UNKNOWN", "SUBMIT_UNCONFIRMED"]
 _NEVER = [
     "INVALID_FIELD",
@@ -122,7 +123,7 @@ def test_waiting_in_vain() -> None:
 @pytest.mark.parametrize("turn", [False, True])
 def test_touched(*, turn: bool) -> None:
     """Once the page was touched nothing is safe, and only what surely ran is never to be repeated (ownership 2)."""
-    others = [reason.value for reason in Reason if reason.value not in [*_RAN, *_DOUBTFUL]]
+    others = [reason.value for reason in Reason if reason.value not in [*_RAN, *_DOUBTFUL, *_UNTOUCHED]]
 
     for touched in ("yes", "unknown"):
         assert {reason: _outcome(reason, touched, turn=turn) for reason in others} == dict.fromkeys(
@@ -131,6 +132,13 @@ def test_touched(*, turn: bool) -> None:
         assert {reason: _outcome(reason, touched, turn=turn) for reason in _RAN} == dict.fromkeys(
             _RAN, ("yes", "never")
         )
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_never_touched(*, turn: bool) -> None:
+    """A model that cannot be had is told before send is pressed, whatever was recorded for that (ownership 2)."""
+    outcomes = {_outcome(_UNTOUCHED[0], touched, turn=turn) for touched in ("no", "yes", "unknown")}
+    assert outcomes == {("no", "never")}
 
 
 def test_safe_is_untouched() -> None:

@@ -66,7 +66,7 @@ class _ChatPage(FakeChatPage):
             case _:
                 pass
 
-    async def press(self, reading: int) -> str:
+    async def press(self, reading: int, _wanted: str) -> str:
         """Send, if all is as it was looked at."""
         if (reading, self.text) != (self.reading, self.looked):
             return "changed"

@@ -29,6 +29,7 @@ class Conversation:
     request_id: str = field(default_factory=lambda: uuid4().hex)
     text: str = ""
     release: bool = False
+    model: str = ""
 
     def __post_init__(self) -> None:
         """Make the text."""
@@ -46,7 +47,10 @@ class Conversation:
     async def send(self, server: Server) -> Turn:
         """Send the prompt, or find its turn."""
         request = SendPromptRequest(
-            parent=f"sessions/{self.session_id}", request_id=self.request_id, release_tab=self.release
+            parent=f"sessions/{self.session_id}",
+            request_id=self.request_id,
+            release_tab=self.release,
+            model=self.model,
         )
         request.prompt.text = self.text
         return (await server.ai.SendPrompt(request, timeout=LIMIT)).turn

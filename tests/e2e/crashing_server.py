@@ -1,9 +1,9 @@
 """`tabmuxd` that is killed at one moment: `python crashing_server.py WHAT:WHEN serve …`.
 
 WHEN is `before` or `after`. WHAT is the name of a commit in `COMMITS`, `type`, when a prompt is put into the page, the
-`press` of the send button, or `created`, the target of a tab, or `launch`, the record of the browser's process. The
-first of a kind counts. `WHAT:WHEN` may be `never`, or `@FILE`: the moment that the file holds at the time, and none
-while there is no file.
+`press` of the send button, or `created`, the target of a tab, or `launch`, the record of the browser's process, or a
+step of choosing a model, such as `open` and `pick`. The first of a kind counts. `WHAT:WHEN` may be `never`, or `@FILE`:
+the moment that the file holds at the time, and none while there is no file.
 
 Before `serve`, `--commit-wait SECONDS` shortens how long a prompt that was submitted is looked for; `--slow-close
 SECONDS` delays the end of each target, and `--slow-prepare SECONDS` the moment when the page of a new tab is made to
@@ -36,6 +36,8 @@ from tabmuxd.store.database import Store
 from tabmuxd.store.transaction import Batch, Transaction
 from tabmuxd.tabs.page import Page
 from tabmuxd.webai.chat_page import ChatPage
+from tabmuxd.webai.choice_rules import Act
+from tabmuxd.webai.choosing import Choosing
 from tabmuxd.webai.providers import descriptor
 
 P = ParamSpec("P")
@@ -142,6 +144,19 @@ def die_at_once(moment: Callable[[], str], what: str, call: Callable[P, T]) -> C
     return dying
 
 
+def die_at_acts(moment: Callable[[], str]) -> None:
+    """Be killed right after a step of choosing a model."""
+    act = Choosing._act
+
+    async def acting(choosing: Choosing, chat: ChatPage, step: Act) -> bool:
+        done = await act(choosing, chat, step)
+        if moment() == f"{step}:after":
+            die()
+        return done
+
+    put_in_place(Choosing, "_act", acting)
+
+
 def shorten_commit_wait(seconds: float) -> None:
     """Look for a submitted prompt for `seconds` only, whatever the descriptor says."""
     load = descriptor.load
@@ -218,6 +233,7 @@ def arm(told: str) -> None:
     put_in_place(Targets, "create", die_at(moment, "created", Targets.create))
     put_in_place(launcher, "write_record", die_at_once(moment, "launch", profile.write_record))
     die_at_commits(moment)
+    die_at_acts(moment)
 
 
 def run(arguments: Sequence[str]) -> None:

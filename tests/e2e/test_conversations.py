@@ -57,10 +57,18 @@ class Talk:
     name: str
 
     async def ask(
-        self, text: str, *, request_id: str = "", answer_timeout: int = 60, attachments: Sequence[str] = ()
+        self,
+        text: str,
+        *,
+        request_id: str = "",
+        answer_timeout: int = 60,
+        attachments: Sequence[str] = (),
+        model: str = "",
     ) -> Turn:
         """Send a prompt."""
-        request = SendPromptRequest(parent=self.name, request_id=request_id or uuid4().hex, attachments=attachments)
+        request = SendPromptRequest(
+            parent=self.name, request_id=request_id or uuid4().hex, attachments=attachments, model=model
+        )
         request.prompt.text = text
         request.answer_timeout.FromSeconds(answer_timeout)
         return (await self.server.ai.SendPrompt(request, timeout=LIMIT)).turn

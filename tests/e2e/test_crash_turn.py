@@ -114,6 +114,24 @@ async def test_killed_at_commit_point(
     assert (session.open_turn, session.last_turn, browser.generation) == ("", turn.name, generation)
 
 
+@pytest.mark.parametrize("moment", ["open:after", pytest.param("pick:after", marks=pytest.mark.long)])
+async def test_killed_while_choosing(moment: str, mortal: Mortal, playground: PlaygroundProcess) -> None:
+    """A server that is killed while it chooses a model goes on, and sends the prompt once (SUB-02, SUB-17)."""
+    conversation = Conversation(model="thorough")
+    await until_killed(mortal, moment, conversation)
+    await mortal.revive()
+
+    turn = await end_of(mortal, await conversation.send(mortal))
+
+    assert (turn.state, turn.error.reason, turn.model, turn.shown_model) == (
+        Turn.STATE_SUCCEEDED,
+        "",
+        "thorough",
+        "Thorough",
+    )
+    assert playground.prompts().count(conversation.text) == 1
+
+
 async def test_next_prompt_after_unconfirmed(mortal: Mortal, playground: PlaygroundProcess) -> None:
     """After a prompt that was typed and never pressed, the session takes the next one (SUB-03, SUB-08, O-132)."""
     conversation = Conversation()

@@ -31,13 +31,17 @@ _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/c
 
 @dataclass(frozen=True)
 class Received:
-    """One prompt, as often as the page sent it: journal entry."""
+    """One prompt, as often as the page sent it: journal entry.
+
+    `model`: on a page with a picker what was chosen, and what was pressed there since the prompt before.
+    """
 
     prompt: str
     conversation: str
     variant: str
     files: tuple[tuple[str, str], ...] = ()
     """Name and SHA-256 of each file that came with it."""
+    model: str = ""
 
 
 @dataclass
@@ -137,7 +141,12 @@ class Site:
             return None if turns is None else [self._told(turn, time.monotonic()) for turn in turns]
 
     def submit(
-        self, conversation: str, variant: str, prompt: str, files: Sequence[Mapping[str, str]] = ()
+        self,
+        conversation: str,
+        variant: str,
+        prompt: str,
+        files: Sequence[Mapping[str, str]] = (),
+        model: str = "",
     ) -> dict[str, Any] | None:
         """A prompt was sent; the conversation `new` makes one."""
         with self._moved:
@@ -147,7 +156,7 @@ class Site:
             if conversation not in self._conversations:
                 return None
             sent = tuple((file["name"], file["sha256"]) for file in files)
-            self._received.append(Received(prompt, conversation, variant, sent))
+            self._received.append(Received(prompt, conversation, variant, sent, model))
             answer = self._answers.get(prompt) or self.default(prompt)
             return self._told(self._add(conversation, prompt, answer, time.monotonic()), time.monotonic())
 
@@ -257,7 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(content)
         match urlsplit(self.path).path.strip("/").split("/"):
             case ["api", "conversations", conversation]:
-                self._send_json(self._site.submit(conversation, body["variant"], body["prompt"], body.get("files", ())))
+                files, model = body.get("files", ()), body.get("model", "")
+                self._send_json(self._site.submit(conversation, body["variant"], body["prompt"], files, model))
             case ["api", "turns", turn, "stop"]:
                 self._site.press_stop(turn)
                 self._send_json({})

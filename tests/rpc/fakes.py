@@ -110,6 +110,7 @@ PROVIDER = Provider(
     max_prompt_character_count=1000,
     descriptor_version="7",
     warnings=(TurnWarning("descriptor-broken", "m"),),
+    models=("fast", "deep"),
 )
 
 

@@ -226,6 +226,9 @@ INVALID: list[tuple[Message, str, str | None]] = [
     (prompt(attachments=["artifacts/k3v9x2m7qd"] * 11), "attachments", "10"),
     (prompt(attachments=["/etc/passwd"]), "attachments[0]", None),
     (prompt(attachments=["artifacts/k3v9x2m7qd"] * 2), "attachments[1]", None),
+    (prompt(model="Pro"), "model", None),
+    (prompt(model="pro "), "model", None),
+    (prompt(model="m" * 64), "model", None),
     (list_sessions(states=[0]), "states[0]", None),
     (ai_pb.ListSessionsRequest(providers=["a", ""]), "providers[1]", None),
     (ai_pb.ListSessionsRequest(labels={"k": ""}), "labels", "63"),
@@ -258,7 +261,6 @@ def test_invalid(request_: Message, field: str, limit: str | None) -> None:
 
 NOT_BUILT: list[tuple[Message, str]] = [
     (navigate(request_id=UUID), "NavigateTabRequest.request_id"),
-    (prompt(model="fast"), "SendPromptRequest.model"),
 ]
 
 
@@ -274,9 +276,8 @@ def test_not_built(request_: Message, what: str) -> None:
     "request_",
     [
         navigate(request_id=UUID, milestone_timeout=NEGATIVE),
-        prompt(model="fast", prompt=prompt_pb2.Prompt(text=" ")),
     ],
-    ids=["navigate", "prompt"],
+    ids=["navigate"],
 )
 def test_form_comes_first(request_: Message) -> None:
     """A malformed request is INVALID_FIELD, though it also asks for what is not built."""
@@ -408,6 +409,14 @@ ORDERS: list[tuple[Message, object]] = [
             SESSION, Prompt("why?"), "job:1_a.b-C",
             payload(ai_pb.SendPromptRequest(parent=SESSION, prompt=TEXT, answer_timeout=Duration(seconds=1))),
             timedelta(seconds=10),
+        ),
+    ),
+    (
+        prompt(model="extra-high"),
+        PromptOrder(
+            SESSION, Prompt("why?"), "r",
+            payload(ai_pb.SendPromptRequest(parent=SESSION, prompt=TEXT, model="extra-high")),
+            model="extra-high",
         ),
     ),
     (

@@ -217,7 +217,7 @@ class PromptOrder:
     """`SendPrompt`; `answer_timeout` is None for the provider's default.
 
     `release_tab` is whether the session gives its tab back once the turn has succeeded. `attachments` are names of
-    artifacts; `payload_sha256` is of the rest of the request.
+    artifacts; `payload_sha256` is of the rest of the request. `model` is empty for whichever the page has.
     """
 
     session: str
@@ -227,3 +227,4 @@ class PromptOrder:
     answer_timeout: timedelta | None = None
     release_tab: bool = False
     attachments: tuple[str, ...] = ()
+    model: str = ""

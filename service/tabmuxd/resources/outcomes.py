@@ -15,6 +15,8 @@ _SAFE = frozenset(
 _SAFE_IN_TURN = frozenset({Reason.TURN_CAPACITY, Reason.TAB_CAPACITY, Reason.PROVIDER_LIMITED})
 _RAN = frozenset({Reason.SCRIPT_FAILED, Reason.RESULT_NOT_SERIALIZABLE, Reason.RESULT_TOO_LARGE})
 _DOUBTFUL = frozenset({Reason.OUTCOME_UNKNOWN, Reason.SUBMIT_UNCONFIRMED})
+# By what the contract says of it: it was refused before send was pressed, whatever was recorded for that.
+_UNTOUCHED = frozenset({Reason.PROVIDER_MODEL_UNAVAILABLE})
 _NEVER = frozenset(
     {
         Reason.INVALID_FIELD,
@@ -45,6 +47,8 @@ def with_outcome(refused: Refused, touched: PageTouched, *, turn: bool = False) 
         touched = "yes"
     elif reason in _DOUBTFUL:
         touched = "unknown"
+    elif reason in _UNTOUCHED:
+        touched = "no"
     return refused.with_metadata(page_touched=touched, retry=_retry(reason, touched, turn=turn))
 
 

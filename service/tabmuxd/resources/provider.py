@@ -24,7 +24,7 @@ class ProviderCapability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A web AI that the service knows how to drive."""
+    """A web AI that the service knows how to drive; `models` are ids of what a prompt may ask for."""
 
     id: str
     display_name: str
@@ -35,3 +35,4 @@ class Provider:
     max_prompt_character_count: int
     descriptor_version: str
     warnings: tuple[Warning, ...] = ()
+    models: tuple[str, ...] = ()

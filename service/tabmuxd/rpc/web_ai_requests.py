@@ -1,4 +1,4 @@
-"""Requests of `WebAiService` as orders, checked for form; what is not built is refused by name, after the form."""
+"""Requests of `WebAiService` as orders, checked for form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from tabmux.v1 import web_ai_service_pb2 as pb
 
-from tabmuxd.resources.errors import NotBuilt, invalid_field
+from tabmuxd.resources.errors import invalid_field
 from tabmuxd.resources.names import is_request_key, is_session_id
 from tabmuxd.resources.orders import PromptOrder, SessionOrder, TabPolicy
 from tabmuxd.rpc import fields
@@ -22,6 +22,7 @@ _LEAST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
 _MOST_ANSWER_TIMEOUT: Final = timedelta(hours=4)
 _DEFAULT_WAIT: Final = timedelta(seconds=30)
 _MOST_WAIT: Final = timedelta(minutes=10)
+_MODEL: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -98,9 +99,9 @@ def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
         fields.artifact_name(f"attachments[{index}]", name)
         if name in attachments[:index]:
             raise invalid_field(f"attachments[{index}]", "must name another file than those before")
+    if request.model and _MODEL.fullmatch(request.model) is None:
+        raise invalid_field("model", "must be an id of a-z, 0-9 and - within, at most 63 characters, or empty")
     prompt = prompt_of(request.prompt)
-    if request.model:
-        raise NotBuilt("SendPromptRequest.model")
     return PromptOrder(
         session=session,
         prompt=prompt,
@@ -109,6 +110,7 @@ def prompt_order(request: pb.SendPromptRequest) -> PromptOrder:
         attachments=attachments,
         answer_timeout=answer_timeout,
         release_tab=request.release_tab,
+        model=request.model,
     )
 
 

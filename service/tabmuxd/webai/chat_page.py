@@ -115,10 +115,18 @@ class ChatPage:
         """Empty the composer, as a person would: select all, delete; only if it holds what it held in that look."""
         selected = bool(await self._run(f"tabmux.selectAll({reading})"))
         if selected:
-            for kind in ("rawKeyDown", "keyUp"):
-                key = {"type": kind, "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8}
-                await self.page.call("Input.dispatchKeyEvent", {**key, "commands": ["deleteBackward"]})
+            await self.press_key("Backspace", 8, ("deleteBackward",))
         return selected
+
+    async def press_key(self, key: str, code: int, commands: tuple[str, ...] = ()) -> None:
+        """Press a key where the focus is; `code` is its number on Windows. Raises CdpError."""
+        for kind in ("rawKeyDown", "keyUp"):
+            told = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+            await self.page.call("Input.dispatchKeyEvent", {**told, "commands": list(commands)} if commands else told)
+
+    async def choosing(self, call: str) -> object:
+        """What a function of `choosing.js` gives, called so; raises CdpError, PageNotAnswering."""
+        return await self._run(f"tabmux.choosing.{call}", gesture=True)
 
     async def focus(self, path: str) -> str:
         """Give the composer the focus, its caret at the end, if the page is at this path; "focused", or why not."""
@@ -144,12 +152,13 @@ class ChatPage:
     async def _insert(self, text: str) -> None:
         await self.page.call("Input.insertText", {"text": text}, timeout=_PIECE_TIMEOUT)
 
-    async def press(self, reading: int) -> str:
+    async def press(self, reading: int, wanted: str = "null") -> str:
         """Look once more and press send, in one step of the page; "pressed", or why nothing was pressed.
 
-        All has to be as in the look `reading`. Raises CdpError: then the press may have happened.
+        All has to be as in the look `reading`, and what is `wanted` to be chosen, in JSON, has to be shown as chosen:
+        else it is "model". Raises CdpError: then the press may have happened.
         """
-        return str(await self._run(f"tabmux.press({reading})", gesture=True))
+        return str(await self._run(f"tabmux.press({reading}, {wanted})", gesture=True))
 
     async def open_files(self, *, entry_only: bool) -> str:
         """Press what opens the choice of files; "opener", "entry", or "" where there is none that can be pressed."""

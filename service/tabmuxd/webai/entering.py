@@ -13,6 +13,7 @@ from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.session import Artifact
 from tabmuxd.webai import attachments, submission
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
+from tabmuxd.webai.choosing import Choosing
 from tabmuxd.webai.conversation import RETRY, Conversation
 from tabmuxd.webai.outgoing import Outgoing
 from tabmuxd.webai.samples import Sample, keys
@@ -55,12 +56,14 @@ class Entry:
         untouched: str = "",
         note: Note | None = None,
         files: Sequence[Artifact] = (),
+        choosing: Choosing | None = None,
     ) -> None:
         """Nothing is done yet; what `chat` sends is heard while it is.
 
         `before`: the turns shown before an earlier entry of this prompt, which was cut off; `untouched`: the page's
         touch then, if it was no longer than that. `note` keeps for a later entry what is known before the first key.
-        `files`: those that the composer has to show, and no others.
+        `files`: those that the composer has to show, and no others. `choosing`: what has to be chosen before the prompt
+        is typed.
         """
         self.typed = False
         self.before = before
@@ -74,6 +77,8 @@ class Entry:
         self._chat = chat
         self._prompt = prompt
         self._files = files
+        self._choosing = choosing if choosing and choosing.is_wanted else None
+        self._way_made = False
         loop = asyncio.get_running_loop()
         self._now = loop.time
         self._deadline = loop.time() + conversation.descriptor.windows.composer_wait
@@ -97,6 +102,7 @@ class Entry:
         sample = await self._usable()
         if sample.files and not self._files:
             raise self._not_pressed("files")
+        sample = await self._choose(sample)
         if self.before is None:
             await self._conversation.check_continuity(self._chat)
             self.before = keys(sample)
@@ -160,10 +166,31 @@ class Entry:
                 case Refused() as refused:
                     raise refused
                 case _:
+                    await self._make_way(sample)
                     await self._chat.changed(RETRY)
         if sample is not None and submission.may_type(descriptor, sample, tab) is None:
             raise submission.unsettled(descriptor, tab)
         raise submission.unusable(descriptor, sample, tab)
+
+    async def _make_way(self, sample: Sample) -> None:
+        """Once, close the menu in which this prompt's model is chosen, where an entry that was cut off left it open."""
+        if self._choosing is not None and sample.composer == "blocked" and not self._way_made:
+            self._way_made = True
+            await self._choosing.make_way(self._chat)
+
+    async def _choose(self, sample: Sample) -> Sample:
+        """A look at a page that is as in `sample`, and shows as chosen what the prompt asks for besides."""
+        if self._choosing is None:
+            return sample
+        sample = await self._make_room(sample)
+        if self._may_be_gone:
+            raise _SentByPage
+        if not await self._choosing.choose(self._chat, whole=sample.whole):
+            return sample
+        if not self._may_be_sent:
+            self._outgoing.not_typed_yet()
+        self._deadline = self._now() + self._conversation.descriptor.windows.composer_wait
+        return await self._usable()
 
     async def _make_room(self, sample: Sample) -> Sample:
         """A look in which the composer is empty and has the focus; waits for one that the page replaces or covers.

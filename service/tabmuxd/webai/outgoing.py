@@ -68,6 +68,10 @@ class Outgoing:
         heard = await self._hearing.enter_async_context(page.network_heard())
         heard.add_done_callback(self._told)
 
+    def not_typed_yet(self) -> None:
+        """What went out up to now cannot hold the prompt, for it is in no page yet."""
+        self._sent = False
+
     def _told(self, heard: asyncio.Future[None]) -> None:
         self._heard = not heard.cancelled() and heard.exception() is None
 

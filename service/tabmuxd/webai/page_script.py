@@ -8,7 +8,7 @@ from typing import Final
 
 from tabmuxd.webai.providers.marks import PageMarks
 
-_PARTS: Final = ("finding", "turns", "composer", "files", "barriers")
+_PARTS: Final = ("finding", "turns", "composer", "files", "barriers", "choosing")
 _SCRIPTS: Final = resources.files("tabmuxd.webai.providers")
 
 

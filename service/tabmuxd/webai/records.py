@@ -36,6 +36,7 @@ from tabmuxd.webai.parting import Parting
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 MAX_TITLE_BYTES: Final = 1024
 _LEASE_MARGIN: Final = timedelta(minutes=1)
+_MOST_WARNINGS: Final = 20
 _CUT: Final = Warning("answer-cut", "The answer is longer than 1 MiB; this is its beginning.")
 
 
@@ -162,11 +163,18 @@ def attach(changes: Changes, name: str) -> None:
         changes.keep(replace(turn, attaching=True))
 
 
-def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ...]) -> Turn:
+def submit(
+    changes: Changes,
+    name: str,
+    typed_into: Tab,
+    baseline: tuple[str, ...],
+    shown: tuple[str, tuple[Warning, ...]] = ("", ()),
+) -> Turn:
     """Record SUBMITTING, right before the press; from here on the prompt is looked up, never sent again.
 
-    Raises TabLost if the session does not hold the tab any more, or another page is behind it than that which the
-    prompt was `typed_into`.
+    `shown`: the model that the page shows as chosen, and what is to be said of what it has switched on. Raises TabLost
+    if the session does not hold the tab any more, or another page is behind it than that which the prompt was
+    `typed_into`.
     """
     turn = _open(changes, name)
     if turn.state is not TurnState.PENDING:
@@ -174,7 +182,16 @@ def submit(changes: Changes, name: str, typed_into: Tab, baseline: tuple[str, ..
     session = _served_by(changes, name, typed_into)
     if not session.prompted:
         changes.keep(replace(session, prompted=True))
-    submitting = replace(turn, state=TurnState.SUBMITTING, pressed=True, baseline=baseline, prompt="")
+    shown_model, warnings = shown
+    submitting = replace(
+        turn,
+        state=TurnState.SUBMITTING,
+        pressed=True,
+        baseline=baseline,
+        prompt="",
+        shown_model=shown_model,
+        warnings=(*turn.warnings, *warnings)[:_MOST_WARNINGS],
+    )
     return changes.record(submitting, ChangeCause.CLIENT)
 
 
@@ -283,7 +300,7 @@ def _ended(turn: Turn, ending: Ending, now: datetime) -> Turn:
         answer_size_bytes=len(answer),
         completion=ending.completion,
         error=refused.failure() if refused else None,
-        warnings=(*turn.warnings, *ending.warnings, *cut)[:20],
+        warnings=(*turn.warnings, *ending.warnings, *cut)[:_MOST_WARNINGS],
         end_time=now,
     )
 

@@ -22,6 +22,7 @@ from tabmuxd.webai.answers import Feed
 from tabmuxd.webai.attaching import Attaching
 from tabmuxd.webai.barriers import Barred
 from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
+from tabmuxd.webai.choosing import Choosing
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
 from tabmuxd.webai.observing import Answered, Observer
@@ -52,6 +53,7 @@ class TurnRunner:
         self._place = place
         self._feed = feed
         self._observer = Observer(self._conversation, feed)
+        self._choosing = Choosing(self._conversation, turn.model)
         # Tells what the service put into the composer and has not pressed, or not seen to be taken.
         self._is_own: Callable[[Sample], bool] | None = None
         self._before: tuple[str, ...] | None = None
@@ -113,12 +115,16 @@ class TurnRunner:
         return await self._end(TurnState.CANCELLED, warnings=warnings, cause=ChangeCause.CLIENT)
 
     async def _take_back(self) -> None:
-        """Empty the composer of what was typed and not sent, so that the next prompt finds it as it was."""
+        """Empty the composer of what was typed and not sent, so that the next prompt finds it as it was.
+
+        A menu that was left open is closed.
+        """
         chat, is_own = self._conversation.chat, self._is_own
-        if (is_own is None and not self._attaching.put) or chat is None or self._conversation.is_barred():
+        if chat is None or self._conversation.is_barred():
             return
         with contextlib.suppress(TimeoutError, CdpError, PageNotAnswering):
             async with asyncio.timeout(_CLEAR_WAIT):
+                await self._choosing.leave(chat)
                 if is_own is not None:
                     await entering.take_back(chat, is_own)
         with contextlib.suppress(TimeoutError, CdpError, PageNotAnswering):
@@ -161,7 +167,6 @@ class TurnRunner:
                     at_hand = partial(_at_hand, prompt=turn.prompt, untouched=untouched)
                     await self._attaching.attach(chat, None if self._before is None else at_hand)
                     await outgoing.listen(page, typed=self._before is not None)
-                    note = partial(self._note_typing, typed_into)
                     entry = entering.Entry(
                         conversation,
                         chat,
@@ -169,13 +174,14 @@ class TurnRunner:
                         outgoing,
                         self._before,
                         untouched=untouched,
-                        note=note,
+                        note=partial(self._note_typing, typed_into),
                         files=self._attaching.files,
+                        choosing=self._choosing,
                     )
                     entered = await self._enter(entry, turn.prompt)
-                    await conversation.change(
-                        partial(records.submit, name=self.name, typed_into=typed_into, baseline=entered.baseline)
-                    )
+                    shown = await self._told(chat, entered)
+                    submit = partial(records.submit, name=self.name, typed_into=typed_into, shown=shown)
+                    await conversation.change(partial(submit, baseline=entered.baseline))
                     return await self._press(chat, entered, outgoing)
                 except Refused as refused:
                     if not await self._reloaded(refused):
@@ -198,18 +204,31 @@ class TurnRunner:
             return await shells.reload(chat, self._conversation.descriptor)
         return False
 
+    async def _told(self, chat: ChatPage, entered: entering.Entered) -> tuple[str, tuple[Warning, ...]]:
+        """Which model the page shows right before the press, and what is to be said of that.
+
+        Raises PROVIDER_MODEL_UNAVAILABLE where it is not the one asked for any more, CdpError, PageNotAnswering.
+        """
+        if entered.reading is not None:
+            return await self._choosing.confirm(chat)
+        with contextlib.suppress(Refused, CdpError, PageNotAnswering):
+            return await self._choosing.confirm(chat)  # the page has sent the prompt by itself, whatever it shows
+        return "", ()
+
     async def _press(self, chat: ChatPage, entered: entering.Entered, outgoing: Outgoing) -> None:
         """Press send, once; where the prompt is gone already and the page may have sent it, that is to be seen."""
         typed, self._is_own = self._is_own, None
         if entered.reading is None:
             return  # the page sent it by itself
         try:
-            verdict = await chat.press(entered.reading)
+            verdict = await chat.press(entered.reading, self._choosing.wanted)
         except (CdpError, PageNotAnswering):
             return  # it may have been pressed: look, never press again
         if verdict == "pressed" or (verdict in _GONE and outgoing.may_hold_prompt):
             return
         self._is_own = typed
+        if verdict == "model":
+            raise self._choosing.lost()
         conversation = self._conversation
         if verdict == "files" and self._attaching.files:
             raise attachments.refused(conversation.descriptor, self._attaching.files[0], "dropped")

@@ -24,7 +24,7 @@ from tabmuxd.resources.tab import Tab
 from tabmuxd.tabs.endings import ServedHook
 from tabmuxd.tabs.service import Tabs
 from tabmuxd.tasks import Tasks
-from tabmuxd.webai import enclosing, records, rendering, whereabouts
+from tabmuxd.webai import choice_rules, enclosing, records, rendering, whereabouts
 from tabmuxd.webai.addressing import Addressing
 from tabmuxd.webai.answers import AnswerPart, Feeds, parts, resumed
 from tabmuxd.webai.conversation import Surroundings
@@ -362,6 +362,8 @@ def _insert_turn(
         raise records.in_progress(session)
     if refused := records.may_prompt(changes, session):
         raise refused
+    if descriptor is not None and (refused := choice_rules.may_ask(descriptor, order.model)):
+        raise refused
     files = enclosing.enclose(changes, caller, order.attachments, descriptor, open_for=timeout)
     text = rendering.render(order.prompt, terms, first=whereabouts.is_unbegun(session))
     turn = changes.record(
@@ -377,6 +379,7 @@ def _insert_turn(
             lookup_sha256=lookup_hash(text),
             release_tab=order.release_tab,
             attachments=files,
+            model=order.model,
         ),
         ChangeCause.CLIENT,
     )

@@ -55,6 +55,7 @@ def provider_message(provider: Provider) -> provider_pb2.Provider:
         hosts=provider.hosts,
         start_uri=provider.start_uri,
         capabilities=[provider_pb2.ProviderCapability.ValueType(each) for each in provider.capabilities],
+        models=provider.models,
         default_answer_timeout=duration(provider.default_answer_timeout),
         max_prompt_character_count=provider.max_prompt_character_count,
         descriptor_version=provider.descriptor_version,

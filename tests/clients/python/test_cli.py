@@ -316,10 +316,12 @@ async def test_query_piped(server: ScriptedServer, directory: Path) -> None:
     """Without a terminal the answer is printed once, exactly, when it is whole; the prompt can come by a pipe."""
     conversation(server)
     server.script("StreamAnswer", [piece(0, "Hal", RUNNING), piece(0, "Hé\x1bllo"), piece(7, "", DONE, "Hé\x1bllo")])
-    ended = await tabmux(directory, "ai", "query", "chatgpt", "-", "--timeout", "2m", "--key", "job-7", text="was?\n")
+    asked = ["-", "--timeout", "2m", "--key", "job-7", "--model", "extra-high"]
+    ended = await tabmux(directory, "ai", "query", "chatgpt", *asked, text="was?\n")
     assert ended == Ended(0, "Hé\x1bllo\n", "")
     (request,) = server.requests("SendPrompt")
     assert (request.prompt.text, request.answer_timeout.seconds, request.request_id) == ("was?\n", 120, "job-7")
+    assert request.model == "extra-high"
     assert server.requests("CreateSession")[0].session_id == "job-7"
 
 

@@ -26,6 +26,7 @@ from tests.clients.python.scripted import ScriptedServer
 ONE = Provider(
     id="a", display_name="A\x1b[2J", start_uri="https://a.example/", descriptor_version="2",
     capabilities=[PROVIDER_CAPABILITY_CANCELLATION, PROVIDER_CAPABILITY_PARTIAL_ANSWERS],
+    models=["fast", "deep"],
     warnings=[WarningMessage(code="descriptor-broken", message="a.toml:1: x\na.toml:2: y")],
 )  # fmt: skip
 TWO = Provider(id="b", display_name="B")
@@ -60,8 +61,8 @@ async def test_list(server: ScriptedServer, client: Client, capsys: pytest.Captu
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     assert [re.split(r" {2,}", line.strip()) for line in shown.out.splitlines()] == [
-        ["ID", "VERSION", "NAME", "START", "CAN"],
-        ["a", "2", "A␛[2J", "https://a.example/", "cancellation partial-answers"],
+        ["ID", "VERSION", "NAME", "START", "CAN", "MODELS"],
+        ["a", "2", "A␛[2J", "https://a.example/", "cancellation partial-answers", "fast deep"],
         ["b", "B"],
     ]
     assert shown.err.splitlines() == [f"warning: descriptor-broken: {line}" for line in ("a.toml:1: x", "a.toml:2: y")]

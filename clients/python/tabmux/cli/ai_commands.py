@@ -96,6 +96,7 @@ async def _ask(client: Client, arguments: argparse.Namespace, output: Output) ->
             files=files,
             key=arguments.key,
             preamble=arguments.preamble,
+            model=arguments.model,
             answer_timeout=arguments.answer_timeout,
         )
     except asyncio.CancelledError:

@@ -176,6 +176,12 @@ def _add_sending(query: argparse.ArgumentParser) -> None:
         help="name of your own for this prompt: the same key finds the same turn, and nothing is sent twice",
     )
     query.add_argument(
+        "--model",
+        default="",
+        metavar="ID",
+        help="model or mode to choose, as `tabmux ai providers list` tells them (default: what the page has)",
+    )
+    query.add_argument(
         "--timeout",
         dest="answer_timeout",
         type=duration,

@@ -15,7 +15,7 @@ from tabmux.cli.text import harmless_line
 from tabmux.client import Client
 from tabmux.v1.provider_pb2 import Provider, ProviderCapability
 
-_HEAD = ("ID", "VERSION", "NAME", "START", "CAN")
+_HEAD = ("ID", "VERSION", "NAME", "START", "CAN", "MODELS")
 _CAPABILITY = "PROVIDER_CAPABILITY_"
 _LINT_EXITS = MappingProxyType({0: Exit.OK, 2: Exit.USAGE})
 
@@ -64,7 +64,8 @@ def _server_program() -> Sequence[str]:
 
 def _row(provider: Provider) -> tuple[str, ...]:
     can = " ".join(_capability(each) for each in provider.capabilities)
-    return provider.id, provider.descriptor_version, provider.display_name, provider.start_uri, can
+    models = " ".join(provider.models)
+    return provider.id, provider.descriptor_version, provider.display_name, provider.start_uri, can, models
 
 
 def _capability(value: ProviderCapability.ValueType) -> str:

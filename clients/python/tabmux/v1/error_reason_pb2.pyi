@@ -325,7 +325,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_PROVIDER_MODEL_UNAVAILABLE: _ErrorReason.ValueType  # 56
     """The model asked for is not offered, or could not be chosen for certain. Nothing was typed.
-    Code: FAILED_PRECONDITION. Metadata: `provider`, `model`.
+    Code: FAILED_PRECONDITION. Metadata: `provider`, `model`, `cause`: `not-offered`, `disabled`, `no-menu` (nothing to
+      choose it by), `ambiguous`, `unverified` (the page was not seen to show it as chosen, or not any more), or
+      `mode-on` (something is switched on in the page that would answer in its place).
     Caller: ask for another model, or for none.
     """
     ERROR_REASON_PROVIDER_COMPOSER_UNUSABLE: _ErrorReason.ValueType  # 57
@@ -706,7 +708,9 @@ Caller: repeat later, or give it more time.
 """
 ERROR_REASON_PROVIDER_MODEL_UNAVAILABLE: ErrorReason.ValueType  # 56
 """The model asked for is not offered, or could not be chosen for certain. Nothing was typed.
-Code: FAILED_PRECONDITION. Metadata: `provider`, `model`.
+Code: FAILED_PRECONDITION. Metadata: `provider`, `model`, `cause`: `not-offered`, `disabled`, `no-menu` (nothing to
+  choose it by), `ambiguous`, `unverified` (the page was not seen to show it as chosen, or not any more), or
+  `mode-on` (something is switched on in the page that would answer in its place).
 Caller: ask for another model, or for none.
 """
 ERROR_REASON_PROVIDER_COMPOSER_UNUSABLE: ErrorReason.ValueType  # 57

@@ -102,7 +102,9 @@ class Provider(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models that a prompt may ask for, by id in kebab-case; empty where the model cannot be chosen."""
+        """Models that a prompt may ask for, by id in kebab-case, and modes that may be asked for in the same way, such as
+        `deep-think`; empty where none can be chosen.
+        """
 
     @_builtins.property
     def default_answer_timeout(self) -> _duration_pb2.Duration:

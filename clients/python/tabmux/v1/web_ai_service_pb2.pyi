@@ -908,7 +908,10 @@ class SendPromptRequest(_message.Message):
     parent: _builtins.str
     """Format: `sessions/{session}`."""
     model: _builtins.str
-    """Model to use, by its id in `Provider.models`. Empty means the one that the page has; then none is chosen."""
+    """Model or mode to use, by its id in `Provider.models`. Empty means the one that the page has; then none is chosen, and
+    a mode that is on stays on (warning `mode-on`). What is chosen is read back from the page before the prompt is typed,
+    and stays chosen there.
+    """
     request_id: _builtins.str
     """Required: 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `-`, `_`, `.` and `:`, a UUID where there is no better. The
     same id in the same session always names the same turn, as long as the session is known.

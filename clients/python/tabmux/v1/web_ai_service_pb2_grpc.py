@@ -267,8 +267,8 @@ class WebAiServiceServicer(object):
         the turn fails with `PROVIDER_ATTACHMENT_REFUSED`, and nothing is sent. A page that shows files of somebody else takes
         no prompt (`PROVIDER_COMPOSER_UNUSABLE`).
         Reasons: `SESSION_RETIRED`; `TURN_IN_PROGRESS`; `REQUEST_ID_REUSED`; `ARTIFACT_NOT_FOUND`;
-        `PROVIDER_UNSUPPORTED`; `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells before a page is touched;
-        `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
+        `PROVIDER_UNSUPPORTED`; `PROVIDER_MODEL_UNAVAILABLE` and `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells
+        before a page is touched; `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -102,8 +102,8 @@ class WebAiServiceStub:
     the turn fails with `PROVIDER_ATTACHMENT_REFUSED`, and nothing is sent. A page that shows files of somebody else takes
     no prompt (`PROVIDER_COMPOSER_UNUSABLE`).
     Reasons: `SESSION_RETIRED`; `TURN_IN_PROGRESS`; `REQUEST_ID_REUSED`; `ARTIFACT_NOT_FOUND`;
-    `PROVIDER_UNSUPPORTED`; `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells before a page is touched;
-    `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
+    `PROVIDER_UNSUPPORTED`; `PROVIDER_MODEL_UNAVAILABLE` and `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells
+    before a page is touched; `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
     """
     GetTurn: _grpc.UnaryUnaryMultiCallable[_web_ai_service_pb2.GetTurnRequest, _web_ai_service_pb2.GetTurnResponse]
     """Gets a turn, with its answer."""
@@ -219,8 +219,8 @@ class WebAiServiceAsyncStub(WebAiServiceStub):
     the turn fails with `PROVIDER_ATTACHMENT_REFUSED`, and nothing is sent. A page that shows files of somebody else takes
     no prompt (`PROVIDER_COMPOSER_UNUSABLE`).
     Reasons: `SESSION_RETIRED`; `TURN_IN_PROGRESS`; `REQUEST_ID_REUSED`; `ARTIFACT_NOT_FOUND`;
-    `PROVIDER_UNSUPPORTED`; `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells before a page is touched;
-    `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
+    `PROVIDER_UNSUPPORTED`; `PROVIDER_MODEL_UNAVAILABLE` and `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells
+    before a page is touched; `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
     """
     GetTurn: _aio.UnaryUnaryMultiCallable[_web_ai_service_pb2.GetTurnRequest, _web_ai_service_pb2.GetTurnResponse]  # type: ignore[assignment]
     """Gets a turn, with its answer."""
@@ -411,8 +411,8 @@ class WebAiServiceServicer(metaclass=_abc_1.ABCMeta):
         the turn fails with `PROVIDER_ATTACHMENT_REFUSED`, and nothing is sent. A page that shows files of somebody else takes
         no prompt (`PROVIDER_COMPOSER_UNUSABLE`).
         Reasons: `SESSION_RETIRED`; `TURN_IN_PROGRESS`; `REQUEST_ID_REUSED`; `ARTIFACT_NOT_FOUND`;
-        `PROVIDER_UNSUPPORTED`; `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells before a page is touched;
-        `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
+        `PROVIDER_UNSUPPORTED`; `PROVIDER_MODEL_UNAVAILABLE` and `PROVIDER_ATTACHMENT_REFUSED`, for what the descriptor tells
+        before a page is touched; `TOKEN_LIMITED`; `LEASE_HELD`. What happens later is in `Turn.error`.
         """
 
     @_abc_1.abstractmethod

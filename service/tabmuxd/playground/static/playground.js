@@ -4,6 +4,8 @@
 const HYDRATION_MILLISECONDS = 300;
 const RECONNECT_MILLISECONDS = 500;
 const NEAR_THE_END_PIXELS = 80;
+const MODELS = ["Quick", "Thorough", "Thorough Max"];
+const FOR_OTHERS = "Thorough Max"; // it is offered, and cannot be chosen, as on the real pages
 
 const kind = document.documentElement.dataset.kind;
 const root = document.querySelector("chat-app")?.shadowRoot ?? document;
@@ -14,6 +16,7 @@ const box = find("#prompt");
 const transcript = find(".transcript");
 const sendButton = find('[data-testid="send-button"]');
 const stopButton = clone("stop");
+const modelButton = find('[data-testid="model-button"]');
 const banner = clone("banner");
 
 const state = {
@@ -146,6 +149,45 @@ function noteAddress(turn) {
   if (!turn.answer.committed || location.pathname === path) return;
   history.pushState(null, "", path);
   void listTitles();
+}
+
+// The model, which changes nothing but what the page shows; the choice is kept for the host, as the real ones keep it
+
+let menu = null;
+
+function paintModel() {
+  modelButton.textContent = localStorage.getItem("model") ?? MODELS[0];
+  modelButton.setAttribute("aria-expanded", String(menu !== null));
+}
+
+function closeMenu() {
+  menu?.remove();
+  menu = null;
+  paintModel();
+}
+
+function openMenu() {
+  const shown = modelButton.textContent;
+  const options = MODELS.map((name) => {
+    const option = element("button", name);
+    const attributes = { type: "button", role: "menuitemradio", "aria-checked": name === shown, "aria-disabled": name === FOR_OTHERS };
+    for (const [key, value] of Object.entries(attributes)) option.setAttribute(key, value);
+    option.addEventListener("click", () => {
+      if (name === FOR_OTHERS) return;
+      localStorage.setItem("model", name);
+      closeMenu();
+    });
+    return option;
+  });
+  menu = element("div", ...options);
+  menu.className = "models";
+  menu.dataset.testid = "model-menu";
+  menu.setAttribute("role", "menu");
+  const { left, top } = modelButton.getBoundingClientRect();
+  menu.style.left = `${left}px`;
+  menu.style.bottom = `${innerHeight - top + 8}px`;
+  document.body.append(menu);
+  paintModel();
 }
 
 // Painting
@@ -317,6 +359,10 @@ function listen() {
   sendButton.addEventListener("click", press);
   stopButton.addEventListener("click", stop);
   find(".composer").addEventListener("submit", (event) => event.preventDefault());
+  modelButton.addEventListener("click", () => (menu ? closeMenu() : openMenu()));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenu();
+  });
   window.addEventListener("popstate", () => location.reload());
   if (kind !== "editor") return;
   box.addEventListener("keydown", (event) => {
@@ -333,6 +379,7 @@ function listen() {
 find(".kind").textContent = kind;
 const hydrated = new Promise((resolve) => setTimeout(resolve, HYDRATION_MILLISECONDS));
 await Promise.all([hydrated, loadTurns(), listTitles()]);
+paintModel();
 writeBox(""); // what was put in before the page listened is lost, as on the real ones
 listen();
 document.documentElement.dataset.ready = "1";

@@ -148,7 +148,17 @@ class Importing:
 
         def made(now: datetime) -> Become | SkipCause:
             descriptor = self._providers.get(record.vendor or "")
-            return become(record, descriptor, names=names, owner=caller.name, browser=browser, ttl=order.ttl, now=now)
+            models = descriptor.choices.offered if descriptor else ()
+            return become(
+                record,
+                descriptor,
+                names=names,
+                owner=caller.name,
+                browser=browser,
+                ttl=order.ttl,
+                models=models,
+                now=now,
+            )
 
         judged = made(self._clock())
         if isinstance(judged, SkipCause):

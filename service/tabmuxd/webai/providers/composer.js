@@ -99,6 +99,17 @@
 
   return {
     free,
+    enabled,
+    outermost,
+    // Of several elements those that are closest to the composer: with which it has the innermost place in common.
+    near(elements) {
+      const box = elements.length > 1 ? find() : null;
+      for (let at = box && up(box); at; at = up(at)) {
+        const around = elements.filter((element) => at.contains(element));
+        if (around.length) return around;
+      }
+      return elements;
+    },
     stops,
     // The box and the send controls that would be taken; whether a box is there that takes no text.
     box: find,

@@ -19,15 +19,17 @@ def described(descriptor: Descriptor, fault: str = "") -> Provider:
         default_answer_timeout=descriptor.default_answer_timeout,
         max_prompt_character_count=descriptor.max_prompt_character_count,
         descriptor_version=descriptor.version,
+        models=tuple(descriptor.choices.offered),
         warnings=(Warning("descriptor-broken", cut(fault)),) if fault else (),
     )
 
 
 def capabilities(descriptor: Descriptor) -> tuple[ProviderCapability, ...]:
-    """What the service can do there. The choice of a model and files of answers are not built."""
+    """What the service can do there. Files of answers are not built."""
     every = (
         (ProviderCapability.CONTINUATION, True),  # each descriptor tells the addresses of conversations
         (ProviderCapability.ATTACHMENTS, descriptor.marks.takes_files),
+        (ProviderCapability.MODEL_CHOICE, bool(descriptor.choices.offered)),
         (ProviderCapability.CANCELLATION, bool(descriptor.marks.stop)),
         (ProviderCapability.PARTIAL_ANSWERS, True),
         (ProviderCapability.SAFETY_PREAMBLE, "safety" in descriptor.preambles),

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from tabmuxd.resources.artifacts import MAX_UPLOAD_BYTES
 from tabmuxd.webai.providers import extending
+from tabmuxd.webai.providers.choices import Choices, choices_in
 from tabmuxd.webai.providers.fields import Fields, Problem, Reading
 from tabmuxd.webai.providers.marks import PageMarks, marks_in
 from tabmuxd.webai.providers.toml_lines import TooDeep, lines_of
@@ -60,7 +61,7 @@ class Windows:
     `last_quiet`. `stalled_after`: quiet for longer than is usual. `give_up_after`: quiet for too long.
     `composer_wait`: how long the composer may take to come. `commit_wait`: how long the prompt may take to show in the
     conversation after the press. `file_wait`: how long a file may take to be shown in the composer, and then to be
-    ready.
+    ready. `choice_wait`: how long each step of choosing a model may take to show.
     """
 
     done_quiet: float = 0.5
@@ -74,6 +75,7 @@ class Windows:
     composer_wait: float = 15.0
     commit_wait: float = 20.0
     file_wait: float = 60.0
+    choice_wait: float = 8.0
 
     def quiet_for(self, character_count: int) -> float:
         """How long a text of this length has to be unchanged where quiet is all there is to go by."""
@@ -100,7 +102,7 @@ class Descriptor:
     the text of a limit tells when it ends. `draft`: what becomes of a text that is in the composer and not the
     service's own. `long_text`: how a long text gets there. `max_turn_count`: how many turns may be at work there at
     once; None leaves it to the server. `cool_down`: seconds in which none begins after the provider has shown a limit
-    of its own. `preambles`: what may be asked to be put before a first prompt.
+    of its own. `preambles`: what may be asked to be put before a first prompt. `choices`: the models and modes.
 
     Texts in the place of an answer, in lower case: `placeholders` are no answers, nor is what begins with one of
     `placeholder_prefixes`; `halted_texts` say that somebody stopped it. `answer_prefix` is cut off its beginning.
@@ -137,6 +139,7 @@ class Descriptor:
     max_file_count: int = 10
     max_file_bytes: int = MAX_UPLOAD_BYTES
     file_types: tuple[str, ...] = ()
+    choices: Choices = field(default_factory=Choices)
 
     @property
     def quiet_completes(self) -> bool:
@@ -221,6 +224,7 @@ def parse(text: str, source: str) -> Descriptor:
         # What else is wrong is wrong by another schema.
         top.wrong("schema", problem)
         raise DescriptorError(source, _only(reading, "schema"))
+    marks = marks_in(top.table("page"))
     descriptor = Descriptor(
         id=top.fitting("id", _ID, "an id of a-z, 0-9 and - within, at most 63 characters"),
         display_name=top.text("display_name"),
@@ -237,13 +241,14 @@ def parse(text: str, source: str) -> Descriptor:
         pending=top.pattern_or_none("pending"),
         start_path=top.pattern_or_none("start_path"),
         sign_in_path=top.pattern_or_none("sign_in_path"),
-        marks=marks_in(top.table("page")),
+        marks=marks,
         windows=_windows(top.table("windows", {})),
         **_limits(top.table("limits", {})),
         barrier_hosts=_barrier_hosts(top),
         limit_reset=top.patterns("limit_reset"),
         **_policy(top.table("policy", {})),
         preambles=_preambles(top),
+        choices=choices_in(top, marks.shown_model),
     )
     _check_addresses(top, descriptor)
     if problems := reading.problems():
@@ -363,4 +368,5 @@ def _windows(table: Fields) -> Windows:
         composer_wait=table.number("composer_wait", usual.composer_wait),
         commit_wait=table.number("commit_wait", usual.commit_wait),
         file_wait=table.number("file_wait", usual.file_wait),
+        choice_wait=table.number("choice_wait", usual.choice_wait),
     )

@@ -122,6 +122,10 @@ class Fields:
         """Keep what is wrong with a field."""
         self._reading.wrong((*self.place, name), message)
 
+    def names(self) -> tuple[str, ...]:
+        """What stands in the table, in order, where its keys are names that the file gives."""
+        return tuple(self._values)
+
     def unknown(self) -> list[str]:
         """The fields that nobody asked for."""
         return [name for name in self._values if name not in self.known]

@@ -22,11 +22,11 @@
     const own = element.isContentEditable || element.matches("textarea, input") ? "" : element.innerText;
     return [labels.join(" "), ...told, own].map((name) => name.replace(/\s+/g, " ").trim()).filter(Boolean);
   };
-  const isNamed = (element, wanted) => {
+  const nameFits = (name, wanted) => {
     const pieces = wanted.split("*").map((piece) => piece.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
-    const pattern = new RegExp(`^${pieces.join(".*")}$`, "is");
-    return namesOf(element).some((name) => pattern.test(name));
+    return new RegExp(`^${pieces.join(".*")}$`, "is").test(name);
   };
+  const isNamed = (element, wanted) => namesOf(element).some((name) => nameFits(name, wanted));
   // Whether an element is what a mark says besides its selector.
   const fits = (element, { text, name }) =>
     (!text || element.innerText.toLowerCase().includes(text.toLowerCase())) && (!name || isNamed(element, name));
@@ -55,6 +55,7 @@
     !marks.not_ready.some((mark) => marked(mark).some(visible));
 
   return {
-    marks, root, all, marked, isMarked, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls, isReady,
+    marks, root, all, marked, isMarked, nameFits, visible, within, inTurn, isElsewhere, elsewhere, turnSelector, controls,
+    isReady,
   };
 }

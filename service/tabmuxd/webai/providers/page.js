@@ -102,8 +102,9 @@
   const basis = { ...found, notePress };
   const { turns, banner, busy, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
-  const { state, free, stops, pressable, box, sends, switchedOff, ...acting } = parts.composer(page);
+  const { state, free, enabled, outermost, near, stops, pressable, box, sends, switchedOff, ...acting } = parts.composer(page);
   const { seenFiles, ...files } = parts.files({ ...page, box });
+  const choosing = parts.choosing({ ...page, free, enabled, outermost, near });
   const { barrier } = parts.barriers(page);
 
   globalThis.tabmux = {
@@ -154,8 +155,13 @@
     },
     ...acting,
     ...files,
-    // Press send as `press` of the composer does, if the composer shows the same files as in the look.
-    press: (reading) => acting.press(reading, () => JSON.stringify(seenFiles())),
+    choosing,
+    // Press send as `press` of the composer does, if the composer shows the same files as in the look, and what was
+    // `wanted` to be chosen, unless that is null, still is.
+    press(reading, wanted) {
+      if (wanted && (choosing.shown(wanted) !== "shown" || choosing.conflict(wanted))) return "model";
+      return acting.press(reading, () => JSON.stringify(seenFiles()));
+    },
     // Elements of these turns, in order, with their parts that have the text; for `answer.js`.
     answer,
     // Whether nobody was at work in the page for so many milliseconds.

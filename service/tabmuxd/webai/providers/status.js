@@ -5,7 +5,7 @@
   const { inTurn, controls, isReady } = found;
   const { turnElements, banner, busy } = parts.turns(found);
   const page = { ...found, turnElements };
-  const { state, switchedOff } = parts.composer(page);
+  const { state, switchedOff, free, enabled, outermost, near } = parts.composer(page);
   const { barrier, shown } = parts.barriers(page);
   const sign = (kind) => shown(kind, (element) => !inTurn(element));
 
@@ -25,6 +25,6 @@
     ...barrier(composer),
     failure: Boolean(banner(marks.failure)),
     ...Object.fromEntries(signs.map((kind) => [kind, Boolean(sign(kind))])),
-    model: (sign("shown_model")?.innerText ?? "").slice(0, 1024),
+    model: parts.choosing({ ...page, free, enabled, outermost, near }).shownModel(),
   };
 }
