@@ -490,3 +490,33 @@ def test_wrong_prompt_attribute(name: str) -> None:
     text = _TEXT.replace("[windows]", f"prompt_attribute = {name}\n[windows]")
     with pytest.raises(DescriptorError, match=r"page\.prompt_attribute: must be"):
         descriptor.parse(text, "chat.toml")
+
+
+def test_roles() -> None:
+    """A mark may be a role with names: the elements that have it by themselves or are said to have it."""
+    found = descriptor.parse(
+        _TEXT.replace('send = ["#send"]', 'send = ["#send", {role = "link", name = ["Send", "보내기"]}]'), "chat.toml"
+    )
+
+    assert found.marks.send == (
+        Mark("#send"),
+        Mark("[role=link], :is(a[href]):not([role])", name="Send\n보내기", role="link"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "told"),
+    [
+        ('{role = "link"}', "name: is missing"),
+        ('{role = "link", name = ""}', "name: must be a text, and is empty"),
+        ('{role = "link", name = []}', "name: must have one text at least"),
+        ('{role = "buton", name = "Send"}', 'role: must be "button" or "checkbox"'),
+        ('{role = "link", name = "Send", selector = "a"}', "selector: must not stand beside"),
+    ],
+)
+def test_wrong_role(mark: str, told: str) -> None:
+    """What a mark by role lacks, or has too much, is told by field."""
+    with pytest.raises(DescriptorError) as raised:
+        descriptor.parse(_TEXT.replace('send = ["#send"]', f"send = [{mark}]"), "chat.toml")
+
+    assert told in str(raised.value)

@@ -82,20 +82,20 @@ def test_all_at_once() -> None:
         f"mine.toml:9: max_prompt_characters: must be a whole number above 0 and at most {most}, and is a number",
         "mine.toml:10: composer: is unknown here; it belongs below [page]",
         (
-            "mine.toml:12: page.composer: is missing, and must be a list of marks: each is a CSS selector, or"
-            ' {selector = "…", text = "…", name = "…"}'
+            "mine.toml:12: page.composer: is missing, and must be a list of marks: each is a CSS selector,"
+            ' {selector = "…", text = "…", name = "…"} or {role = "…", name = "…"}'
         ),
         (
             "mine.toml:15: page.send[1]: \"button:contains('Send')\" has ':contains', which CSS does not have: text"
             " cannot be selected by"
         ),
         (
-            'mine.toml:16: page.send[2]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is'
-            " the number 7"
+            'mine.toml:16: page.send[2]: must be a CSS selector, {selector = "…", text = "…", name = "…"} or'
+            ' {role = "…", name = "…"}, and is the number 7'
         ),
         (
-            'mine.toml:18: page.stop: must be a list of marks: each is a CSS selector, or {selector = "…", text = "…",'
-            " name = \"…\"}, and is the text '#stop'"
+            'mine.toml:18: page.stop: must be a list of marks: each is a CSS selector, {selector = "…", text = "…",'
+            ' name = "…"} or {role = "…", name = "…"}, and is the text \'#stop\''
         ),
         (
             "mine.toml:19: page.user_turn: '[data-turn=\"user\"' is no CSS selector: Malformed attribute selector at"
@@ -110,8 +110,8 @@ def test_all_at_once() -> None:
         ),
         "mine.toml:26: page.sign_in[0].txt: is unknown; did you mean 'text'?",
         (
-            'mine.toml:26: page.sign_in[1]: must be a CSS selector, or {selector = "…", text = "…", name = "…"}, and is'
-            " the number 5"
+            'mine.toml:26: page.sign_in[1]: must be a CSS selector, {selector = "…", text = "…", name = "…"} or'
+            ' {role = "…", name = "…"}, and is the number 5'
         ),
         (
             "mine.toml:29: windows.quiet: must be a list of pairs of numbers, the first of which rise, such as"

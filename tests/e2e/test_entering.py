@@ -24,7 +24,7 @@ from tests.e2e.person import Person
 from tests.e2e.refusals import reason
 from tests.e2e.serving import LIMIT, Server
 from tests.e2e.test_conversations import Talk, talk
-from tests.hostile.descriptors import TomlValue, describe
+from tests.hostile.descriptors import Role, TomlValue, describe
 from tests.hostile.script import answer, grow, plain, show
 from tests.hostile.site import Site
 
@@ -41,6 +41,19 @@ QUICK: Final[Fields] = {"composer_wait": 1.0, "commit_wait": 1.0}
 PATIENT: Final[Fields] = {"composer_wait": 15.0, "commit_wait": 10.0}
 LOOSE: Final[Fields] = {"composer": ["#prompt", "textarea", '[contenteditable="true"]']}
 ANY_BUTTON: Final[Fields] = {"send": ['[data-testid="send-button"]', "#controls button"], "not_send": [".voice"]}
+
+
+def by_role(selector: str, role: str, *names: str) -> list[str | Role]:
+    """A selector, and what to seek where it finds nothing."""
+    return [selector, {"role": role, "name": list(names)}]
+
+
+ROLES: Final[Fields] = {
+    "composer": by_role("#prompt", "textbox", "Message", "메시지 입력"),
+    "send": by_role('[data-testid="send-button"]', "button", "Send", "보내기"),
+    "stop": by_role('[data-testid="stop-button"]', "button", "Stop*", "중지"),
+}
+"""What is found by role and name where no selector finds anything."""
 BARRIERS: Final[Fields] = {
     "sign_in": ["#bar.sign-in"],
     "challenge": [{"selector": "#bar", "text": "JUST A MOMENT"}],
@@ -89,6 +102,7 @@ CASES: Final = (
     Case("late-send"),
     Case("microphone", page=ANY_BUTTON),
     Case("slow-take"),
+    Case("roles", page=ROLES),
     Case("late-turn"),
     Case("keyless"),
     Case("shell", windows={**PATIENT, "composer_wait": 4.0}),
@@ -102,6 +116,7 @@ CASES: Final = (
     refused("vanishes", f"{UNUSABLE}:absent"),
     refused("moves-away", "PROVIDER_CONVERSATION_CHANGED"),
     refused("two-sends", "PROVIDER_PAGE_CHANGED"),
+    refused("roles,two-roles", "PROVIDER_PAGE_CHANGED", page=ROLES),
     refused("never-send", "PROVIDER_PAGE_CHANGED"),
     refused("no-send", "PROVIDER_PAGE_CHANGED"),
     refused("only-microphone", "PROVIDER_PAGE_CHANGED", page=ANY_BUTTON),

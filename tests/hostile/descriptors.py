@@ -10,7 +10,8 @@ from typing import Final
 from tests.hostile.site import Site
 
 Mark = dict[str, str]
-TomlValue = str | float | int | list[str] | list[Mark] | list[list[float]]
+Role = dict[str, str | list[str]]
+TomlValue = str | float | int | list[str] | list[Mark] | list[str | Role] | list[list[float]]
 
 _PAGE: Final[Mapping[str, TomlValue]] = {
     "ready": 'html[data-ready="1"]',
@@ -92,7 +93,7 @@ def _line(name: str, value: TomlValue) -> str:
 
 def _toml(value: object) -> str:
     # JSON's strings and numbers are TOML's as well.
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {_toml(text)}" for key, text in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(entry) for entry in value) + "]"

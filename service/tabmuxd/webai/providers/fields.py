@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final, TypeVar, cast
 
+from tabmuxd.webai.providers.roles import ROLES, selector_of
 from tabmuxd.webai.providers.selectors import selector_fault
 from tabmuxd.webai.providers.toml_lines import Place
 
@@ -19,7 +20,8 @@ _NOTHING: Final = re.compile(r"(?!)")
 _ATTRIBUTE: Final = re.compile(r"[^\s\"'<>/=\[\]]+")
 _TEXTS: Final = "a list of texts, none of them empty"
 _PAIRS: Final = "a list of pairs of numbers, the first of which rise, such as [[16, 8], [40, 3]]"
-_MARKS: Final = 'a list of marks: each is a CSS selector, or {selector = "…", text = "…", name = "…"}'
+_MARK: Final = 'a CSS selector, {selector = "…", text = "…", name = "…"} or {role = "…", name = "…"}'
+_MARKS: Final = f"a list of marks: each is {_MARK}"
 
 T = TypeVar("T")
 
@@ -220,26 +222,41 @@ class Fields:
         told = " or ".join(f'"{choice}"' for choice in choices)
         return self._kind(name, told, value, choices[0])
 
-    def marks(self, name: str, *, needed: bool = False) -> tuple[tuple[str, str, str], ...]:
-        """A list of selectors or `{selector, text, name}`, as triples; empty where it is left out, unless `needed`."""
+    def marks(self, name: str, *, needed: bool = False) -> tuple[tuple[str, str, str, str], ...]:
+        """A list of selectors, `{selector, text, name}` or `{role, name}`, as selector, text, name and role of each.
+
+        Several names stand on lines of their own. Empty where it is left out, unless `needed`.
+        """
         value = self._take(name, None if needed else (), _MARKS)
         if not isinstance(value, list | tuple):
             return self._kind(name, _MARKS, value, ())
         if needed and not value:
             self.wrong(name, "must have one mark at least")
-        found: list[tuple[str, str, str]] = []
+        found: list[tuple[str, str, str, str]] = []
         for number, entry in enumerate(cast("Sequence[object]", value)):
             place = (*self.place, name, number)
             if isinstance(entry, Mapping):
                 table = self._reading.fields(cast("Mapping[str, object]", entry), place)
-                found.append((table.selector("selector"), table.text("text", ""), table.text("name", "")))
+                found.append(table.mark())
             elif isinstance(entry, str) and entry:
                 self._check_selector((name, number), entry)
-                found.append((entry, "", ""))
+                found.append((entry, "", "", ""))
             else:
-                told = 'must be a CSS selector, or {selector = "…", text = "…", name = "…"}'
-                self._reading.wrong(place, f"{told}, {_found(entry)}")
+                self._reading.wrong(place, f"must be {_MARK}, {_found(entry)}")
         return tuple(found)
+
+    def mark(self) -> tuple[str, str, str, str]:
+        """This table as one mark: selector, text, name and role."""
+        name = "\n".join(self.text_or_texts("name")) if self.has("name") else ""
+        text = self.text("text", "")
+        if not self.has("role"):
+            return self.selector("selector"), text, name, ""
+        role = self.choice("role", ROLES)
+        if not name:
+            self.wrong("name", "is missing: what a role is sought with")
+        if self.has("selector"):
+            self.wrong("selector", "must not stand beside 'role', which selects by itself")
+        return selector_of(role), text, name, role
 
     def pairs(self, name: str, default: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
         """A list of pairs of numbers not below 0, the first of which rise."""

@@ -13,12 +13,14 @@ class Mark:
     """An element by its selector, and by what else it has to be, in whatever case; empty means anything.
 
     `text` has to stand in what it shows. `name` is what it is called, by its label or by its text: as a whole, where
-    `*` stands for anything.
+    `*` stands for anything; any one of its lines. With a `role` the selector is that of the role, and the name is the
+    one that readers of screens tell, of elements that they are told of.
     """
 
     selector: str
     text: str = ""
     name: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
