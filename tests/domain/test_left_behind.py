@@ -46,7 +46,7 @@ async def test_left_behind(tmp_path: Path) -> None:
             changes.record(_turn(1003, TurnState.FAILED, f"{SESSION}9"))  # it is another session's
 
         await parts.log.change(decide)
-        around = Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock)
+        around = Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock, parts.web_ai.artifacts)
         conversation = Conversation(f"{SESSION}/turns/x", playground(), around)
 
         texts = ("Prompt 0", "Prompt 1000", "Prompt 1001", "Prompt 1002", "Prompt 1003", "A draft")
@@ -65,7 +65,7 @@ async def test_continuity(tmp_path: Path) -> None:
         page = SimpleNamespace(tab="browsers/main/tabs/t")
 
     async with below(tmp_path) as parts:
-        around = Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock)
+        around = Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock, parts.web_ai.artifacts)
         conversation = Conversation(f"{SESSION}/turns/x", playground(), around)
         shown: list[str] = []
 

@@ -45,7 +45,7 @@ async def parts() -> AsyncGenerator[Below]:
 
 
 def _around(parts: Below) -> Surroundings:
-    return Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock)
+    return Surroundings(parts.tabs, parts.log, secrets.token_bytes, parts.clock, parts.web_ai.artifacts)
 
 
 def _session(parts: Below) -> Session:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from tabmux.v1.session_pb2 import Turn
 from tabmux.v1.tab_pb2 import Tab
-from tabmux.v1.web_ai_service_pb2 import ArtifactInfo, UploadArtifactRequest
+from tabmux.v1.web_ai_service_pb2 import ArtifactInfo, ReadArtifactRequest, UploadArtifactRequest
 
 from tests.e2e.person import Person
 from tests.e2e.refusals import reason, refusal
@@ -20,6 +20,7 @@ from tests.e2e.serving import LIMIT, Server
 from tests.e2e.test_conversations import Talk, talk
 from tests.e2e.test_entering import page_of, told
 from tests.hostile.descriptors import TomlValue, describe
+from tests.hostile.script import plain
 from tests.hostile.site import Site
 
 pytestmark = [
@@ -292,3 +293,26 @@ async def until_chips(one: Talk, person: Person) -> None:
       look();
     })"""
     assert await person.evaluate(page, shown, promised=True)
+
+
+@pytest.mark.long
+async def test_long_answer(server: Server, site: Site) -> None:
+    """Of an answer that is longer than 1 MiB the whole is a file of the turn, which everybody reads who reads that."""
+    one = await talk(server, PLAIN.provider)
+    text = "\n\n".join(f"Paragraph {number}: {'word ' * 50}end" for number in range(4500))
+    prompt = site.answer(f"Prompt {uuid4().hex}", plain(text))
+    turn = await one.end(await one.ask(prompt))
+
+    assert [warning.code for warning in turn.warnings if warning.code == "answer-cut"] == ["answer-cut"]
+    (artifact,) = turn.artifacts
+    assert (artifact.display_name, artifact.media_type, artifact.size_bytes) == (
+        "answer.md",
+        "text/markdown",
+        turn.answer_size_bytes,
+    )
+    stranger = [("authorization", "Local stranger")]
+    call = server.ai.ReadArtifact(ReadArtifactRequest(name=artifact.name), metadata=stranger, timeout=LIMIT)
+    content = b"".join([reply.chunk async for reply in call])
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (artifact.size_bytes, artifact.sha256)
+    assert content.decode().startswith(turn.answer_markdown)
+    assert content.decode().split() == text.split()

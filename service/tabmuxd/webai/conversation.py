@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
+from tabmuxd.artifacts.service import Artifacts
 from tabmuxd.cdp.errors import CdpError
 from tabmuxd.events.changes import Changes
 from tabmuxd.events.log import Log
@@ -56,6 +57,7 @@ class Surroundings:
     log: Log
     random: RandomBytes
     clock: Callable[[], datetime]
+    artifacts: Artifacts
 
 
 class Conversation:

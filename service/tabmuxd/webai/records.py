@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tabmuxd.events.changes import Changes
+from tabmuxd.resources.artifacts import KeptArtifact
 from tabmuxd.resources.errors import PageTouched, Reason, Refused, cut, refuse
 from tabmuxd.resources.event import ChangeCause
 from tabmuxd.resources.lease import Lease, LeaseEnd, LeaseTerms
@@ -38,17 +39,22 @@ MAX_TITLE_BYTES: Final = 1024
 _LEASE_MARGIN: Final = timedelta(minutes=1)
 _MOST_WARNINGS: Final = 20
 _CUT: Final = Warning("answer-cut", "The answer is longer than 1 MiB; this is its beginning.")
+_CUT_AND_KEPT: Final = Warning(_CUT.code, f"{_CUT.message} All of it is in the turn's artifacts.")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a turn ends: its last state, the text there is, and why."""
+    """How a turn ends: its last state, the text there is, and why.
+
+    `whole`: the file of a text that is too long for a turn, on disk already.
+    """
 
     state: TurnState
     answer: str = ""
     completion: CompletionEvidence | None = None
     refused: Refused | None = None
     warnings: tuple[Warning, ...] = ()
+    whole: KeptArtifact | None = None
 
 
 def touched(turn: Turn) -> PageTouched:
@@ -273,6 +279,8 @@ def end(
         raise unknown_turn(name)
     if turn.ended:
         return turn
+    if ending.whole is not None:
+        changes.add_artifact(ending.whole)
     ended = changes.record(_ended(turn, ending, changes.now), cause)
     session = changes.session(session_of(name))
     if session is not None and not session.ended:
@@ -290,7 +298,7 @@ def _ended(turn: Turn, ending: Ending, now: datetime) -> Turn:
     refused = ending.refused and with_outcome(ending.refused, touched(turn), turn=True)
     answer = ending.answer.encode()
     kept = answer[: border(answer, MAX_ANSWER_BYTES)]
-    cut = (_CUT,) if len(kept) < len(answer) else ()
+    cut = () if len(kept) == len(answer) else (_CUT,) if ending.whole is None else (_CUT_AND_KEPT,)
     return replace(
         turn,
         state=ending.state,
@@ -301,6 +309,7 @@ def _ended(turn: Turn, ending: Ending, now: datetime) -> Turn:
         completion=ending.completion,
         error=refused.failure() if refused else None,
         warnings=(*turn.warnings, *ending.warnings, *cut)[:_MOST_WARNINGS],
+        artifacts=() if ending.whole is None else (ending.whole.artifact,),
         end_time=now,
     )
 

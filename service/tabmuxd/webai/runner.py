@@ -25,6 +25,7 @@ from tabmuxd.webai.chat_page import ChatPage, PageNotAnswering
 from tabmuxd.webai.choosing import Choosing
 from tabmuxd.webai.conversation import RETRY, Conversation, Surroundings
 from tabmuxd.webai.line import LinePlace
+from tabmuxd.webai.long_answers import whole_of
 from tabmuxd.webai.observing import Answered, Observer
 from tabmuxd.webai.outgoing import Outgoing
 from tabmuxd.webai.parting import Parting, parting
@@ -306,7 +307,12 @@ class TurnRunner:
         cause: ChangeCause = ChangeCause.NONE,
     ) -> Turn:
         conversation = self._conversation
-        ending = Ending(state, self._feed.text.decode(), completion, refused, warnings)
+        async with whole_of(conversation, self._feed.text) as whole:
+            ending = Ending(state, self._feed.text.decode(), completion, refused, warnings, whole)
+            return await self._record_end(state, ending, cause)
+
+    async def _record_end(self, state: TurnState, ending: Ending, cause: ChangeCause) -> Turn:
+        conversation = self._conversation
         noted = self._observer.noting.waiting
 
         def decide(changes: Changes, how: Parting | None = None) -> Turn:

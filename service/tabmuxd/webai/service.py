@@ -80,7 +80,8 @@ class WebAi:
         self._random = random
         self._feeds = feeds
         self._safety_preamble = safety_preamble
-        self._around = Surroundings(tabs, log, random, clock)
+        self.artifacts = Artifacts(log, tasks, random=random, clock=clock)
+        self._around = Surroundings(tabs, log, random, clock, self.artifacts)
         self._starting = Starting(tabs, log, random)
         self._returning = Returning(tabs, log, tasks)
         self._addressing = Addressing(tabs, log, tasks)
@@ -88,7 +89,6 @@ class WebAi:
         self._lines: dict[str, ProviderLine] = {}
         self._running: dict[str, Run] = {}
         self._cancelling: dict[str, asyncio.Task[Turn]] = {}
-        self.artifacts = Artifacts(log, tasks, random=random, clock=clock)
         self.imports = Importing(providers, tabs, log, random=random, clock=clock)
         self.onlooker = Onlooker(providers, self._descriptor_for, tabs, log, clock)
         self.sessions = Sessions(tabs, log, tasks, feeds, clock, self.cancel_turn)

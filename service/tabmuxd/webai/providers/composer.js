@@ -113,6 +113,11 @@
     stops,
     // The box and the send controls that would be taken; whether a box is there that takes no text.
     box: find,
+    // Where what belongs to the composer stands; null where there is no box, or nothing tells.
+    place: () => {
+      const box = find();
+      return box && area(box);
+    },
     sends: () => sends(find()),
     switchedOff: () => candidates().some((element) => !editable(element) && inPlace(element) && seen(element)),
     // Whether something stands in the box that the one send control would send.

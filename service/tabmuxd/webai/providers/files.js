@@ -1,7 +1,7 @@
 // The files' part of the page script: which files the composer shows, where one is put in, and how one is taken out.
 // It changes the page only in `openFiles` and `removeFile`.
 (page) => {
-  const { marks, marked, isMarked, all, visible, inTurn, isElsewhere, box } = page;
+  const { marks, marked, isMarked, all, visible, inTurn, isElsewhere, box, place } = page;
 
   const LONGEST = 512;
   const MOST = 32;
@@ -24,9 +24,9 @@
     const told = labelled.flatMap((each) => ["aria-label", "title", "alt"].map((name) => each.getAttribute(name)));
     return [...new Set([chip.innerText, chip.textContent, ...told].map(words).filter(Boolean))].slice(0, MOST);
   };
-  const outside = (wanted, shown) =>
+  const outside = (wanted, shown, below) =>
     wanted.some((mark) =>
-      marked(mark).some((each) => visible(each) && !inTurn(each) && !shown.some((chip) => chip.contains(each))),
+      marked(mark, below).some((each) => visible(each) && !inTurn(each) && !shown.some((chip) => chip.contains(each))),
     );
   const seen = () => {
     const shown = chips();
@@ -36,7 +36,7 @@
         busy: within(marks.file_busy, chip),
         failed: within(marks.file_error, chip),
       })),
-      files_busy: shown.length > MOST || outside(marks.file_busy, shown),
+      files_busy: shown.length > MOST || outside(marks.file_busy, shown, place() ?? undefined),
       files_failed: outside(marks.file_error, shown),
     };
   };

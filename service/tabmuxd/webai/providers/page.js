@@ -102,8 +102,9 @@
   const basis = { ...found, notePress };
   const { turns, banner, busy, answer, turnElements } = parts.turns(basis);
   const page = { ...basis, turnElements };
-  const { state, free, enabled, outermost, near, stops, pressable, box, sends, switchedOff, ...acting } = parts.composer(page);
-  const { seenFiles, ...files } = parts.files({ ...page, box });
+  const { state, free, enabled, outermost, near, stops, pressable, box, place, sends, switchedOff, ...acting } =
+    parts.composer(page);
+  const { seenFiles, ...files } = parts.files({ ...page, box, place });
   const choosing = parts.choosing({ ...page, free, enabled, outermost, near });
   const { barrier } = parts.barriers(page);
 

@@ -4,11 +4,33 @@ export default (engine, element) => {
   const is = (word) => engine.variants.includes(`files-${word}`);
   const later = (milliseconds, act) => setTimeout(act, milliseconds);
   engine.files = [];
+  const site = ["chatgpt", "gemini", "grok"].find((name) => engine.variants.includes(name));
+  const remove = (label) => element("button", { type: "button", "aria-label": label }, "×");
+  const named = (name) => element("span", { class: "name" }, name);
+  const busy = () => element("span", { role: "progressbar" }, "…");
+  const sent = (files) => element("div", { class: "sent-files" }, files.map((file) => file.name).join(", "));
+  const block = (name, attributes, ...children) => element(name, { style: "display: block", ...attributes }, ...children);
+  const markups = {
+    chatgpt: {
+      chip: (name, control) => element("div", { role: "group", "aria-label": name, class: "group/file-tile" }, named(name), control),
+      remove: (name) => remove(`Remove file 1: ${name}`),
+    },
+    gemini: {
+      chip: (name, control) =>
+        block("uploader-file-preview", {}, element("div", { class: "file-preview-chip" }, named(name), control)),
+      remove: (name) => remove(`Remove file ${name}`),
+    },
+    grok: {
+      chip: (name, control) => element("div", { "data-testid": "file-attachment" }, named(name), control),
+      remove: () => remove("Remove"),
+    },
+  };
+  if (site) engine.fileMarkup = { busy, sent, ...markups[site] };
   engine.fileMarkup ??= {
-    chip: (name, remove) => element("div", { class: "chip" }, element("span", { class: "name" }, name), remove),
+    chip: (name, control) => element("div", { class: "chip" }, named(name), control),
     remove: (name) => element("button", { type: "button", class: "remove", "aria-label": `Remove file ${name}` }, "×"),
-    busy: () => element("span", { role: "progressbar" }, "…"),
-    sent: (files) => element("div", { class: "sent-files" }, files.map((file) => file.name).join(", ")),
+    busy,
+    sent,
   };
 
   const shown = (name) => {
@@ -61,11 +83,11 @@ export default (engine, element) => {
       menu.remove();
       if (!is("dead")) input({ multiple: "" }).click();
     });
-    const menu = element("div", { role: "menu" }, entry);
+    const menu = element("div", { role: "menu", class: "upload-menu", style: "position: fixed; top: 0" }, entry);
     return menu;
   };
   engine.openFiles = () => {
-    const old = document.querySelector('[role="menu"]');
+    const old = document.querySelector(".upload-menu");
     if (old) old.remove();
     else later(200, () => document.body.append(engine.buildMenu()));
   };
@@ -73,7 +95,14 @@ export default (engine, element) => {
     input({ class: "file", accept: "image/*", style: "display: none" }),
     input({ class: "file", style: "display: none", ...(is("single") ? {} : { multiple: "" }) }),
   ];
-  engine.buildOpener = () => element("button", { type: "button", class: "opener", "aria-label": "Add files and more" }, "+");
+  // Gemini's page has a control for it already, which otherwise is a trap.
+  engine.buildOpener = () => {
+    const own = engine.form.querySelector('[aria-label="Open upload file menu"]');
+    const made = own?.cloneNode(true) ?? openerOf();
+    own?.remove();
+    return made;
+  };
+  const openerOf = () => element("button", { type: "button", class: "opener", "aria-label": "Add files and more" }, "+");
   const { build, paintControls, submit, buildUser } = engine;
   engine.build = function () {
     build.call(this);
