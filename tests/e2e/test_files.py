@@ -182,7 +182,8 @@ async def test_case(case: Case, server: Server, site: Site, person: Person) -> N
     assert sent(site, prompt) == ([BOTH] if succeeded else [])
     if succeeded:
         assert turn.answer_markdown == f"Answer to: {prompt}"
-    assert await chips(one, person) == list(case.left)
+    # Where the first file stays, the second may have followed before it failed.
+    assert (await chips(one, person))[: len(case.left) or None] == list(case.left)
     boxes = "document.querySelector('textarea').value"
     assert await person.evaluate(await page_of(one, person), boxes) == ""
 
