@@ -19,6 +19,7 @@ from tabmuxd.cdp.link import AttachedSource, BrowserSource, LaunchedSource
 from tabmuxd.clock import steady_clock
 from tabmuxd.events.log import Log
 from tabmuxd.jobs.schedule import Job, Schedule
+from tabmuxd.page.scripts import Scripts
 from tabmuxd.playground import Playground
 from tabmuxd.resources.browser import BrowserLimits, BrowserOptions, Ownership
 from tabmuxd.resources.names import browser_name
@@ -111,10 +112,11 @@ async def running(settings: Settings) -> AsyncGenerator[Running]:
         server = await stack.enter_async_context(
             RpcServer(
                 settings.socket,
-                ServerInfo(metadata.version("tabmuxd")),
+                ServerInfo(metadata.version("tabmuxd"), () if settings.scripts else ("EvaluateScript",)),
                 tabs,
+                Scripts(tabs.driving, tasks),
                 web_ai,
-                LogEvents(log),
+                events=LogEvents(log),
                 max_watch_count=settings.max_watch_count,
                 max_principal_watch_count=settings.max_principal_watch_count,
             )

@@ -28,6 +28,7 @@ _NAMES: Final = (
     "playground_port",
     "providers_directory",
     "safety_preamble_file",
+    "scripts",
 )
 
 
@@ -72,6 +73,7 @@ class Settings:
     max_principal_watch_count: int = 64
     max_turn_count: int = 5
     safety_preamble_file: Path | None = None
+    scripts: bool = True
 
 
 def default_state_directory(environment: Mapping[str, str]) -> Path:
@@ -118,6 +120,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ) 
         max_principal_watch_count=_integer("max_principal_watch_count", values.get("max_principal_watch_count", 64)),
         max_turn_count=_integer("max_turn_count", values.get("max_turn_count", 5)),
         safety_preamble_file=Path(preamble).expanduser().absolute() if preamble else None,
+        scripts=_boolean("scripts", values.get("scripts", True)),
     )
 
 

@@ -30,6 +30,7 @@ class Relay:
         self.commands: list[Command] = []
         self.refused: set[str] = set()
         """Methods that are answered with an error and not passed on."""
+        self.connection_count = 0
         self._upstream = upstream
         self._targets: dict[str, str] = {}
         self._open: set[web.WebSocketResponse] = set()
@@ -37,6 +38,7 @@ class Relay:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._passed = asyncio.Event()
+        self._cut_at: tuple[str, bool] | None = None
 
     def methods_to(self, target_id: str) -> list[str]:
         """Commands that named this target, or a session of it, in order."""
@@ -67,6 +69,16 @@ class Relay:
             self._passed.clear()
             await self._passed.wait()
 
+    async def connected(self, *, times: int) -> None:
+        """Return once this many connections were taken; within a limit that the caller sets."""
+        while self.connection_count < times:
+            self._passed.clear()
+            await self._passed.wait()
+
+    def cut_at(self, word: str, *, carried_out: bool) -> None:
+        """Once: end the connection at the next command with this word, before it or right after it was passed on."""
+        self._cut_at = (word, carried_out)
+
     def mend(self) -> None:
         """Take connections again."""
         self._away = False
@@ -78,6 +90,8 @@ class Relay:
         near = web.WebSocketResponse(max_msg_size=0)
         await near.prepare(request)
         self._open.add(near)
+        self.connection_count += 1
+        self._passed.set()
         async with aiohttp.ClientSession() as http, http.ws_connect(self._upstream, max_msg_size=0) as far:
             ways = [asyncio.ensure_future(self._up(near, far)), asyncio.ensure_future(self._down(far, near))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +105,13 @@ class Relay:
         async for message in near:
             sent = json.loads(message.data)
             self._write_down(sent)
-            if sent["method"] in self.refused:
+            if self._cut_at is not None and self._cut_at[0] in message.data:
+                _, carried_out = self._cut_at
+                self._cut_at = None
+                if carried_out:
+                    await far.send_str(message.data)
+                await near.close()
+            elif sent["method"] in self.refused:
                 await near.send_json({"id": sent["id"], "error": {"code": -32000, "message": "not now"}})
             else:
                 await far.send_str(message.data)

@@ -37,6 +37,7 @@ def test_defaults(directory: Path) -> None:
         max_principal_watch_count=64,
         max_turn_count=5,
         safety_preamble_file=None,
+        scripts=True,
     )
 
 
@@ -67,6 +68,7 @@ chromium = "/file/chromium"
 attach = "http://127.0.0.1:1"
 providers_directory = "/file/providers"
 safety_preamble_file = "/file/preamble.md"
+scripts = false
 """
 
 
@@ -84,6 +86,7 @@ def test_file(directory: Path) -> None:
         max_principal_watch_count=1,
         max_turn_count=0,
         safety_preamble_file=Path("/file/preamble.md"),
+        scripts=False,
     )
 
 
@@ -103,6 +106,7 @@ def test_precedence(directory: Path) -> None:
         TABMUX_MAX_PRINCIPAL_WATCH_COUNT="5",
         TABMUX_MAX_TURN_COUNT="8",
         TABMUX_SAFETY_PREAMBLE_FILE="/environment/preamble.md",
+        TABMUX_SCRIPTS="on",
         TABMUX_LOG_LEVEL="warning",
     )
 
@@ -118,6 +122,7 @@ def test_precedence(directory: Path) -> None:
         max_principal_watch_count=5,
         max_turn_count=8,
         safety_preamble_file=Path("/environment/preamble.md"),
+        scripts=True,
     )
 
 

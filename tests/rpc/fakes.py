@@ -33,6 +33,8 @@ from tabmuxd.resources.orders import (
     PromptOrder,
     RecoveredSession,
     RecoveredTab,
+    ScriptOrder,
+    ScriptResult,
     SessionFilter,
     SessionOrder,
     SessionUpdate,
@@ -228,6 +230,17 @@ class FakeTabs:
 
     def browsers(self) -> Sequence[tuple[Browser, TabCounts]]:
         return self.known
+
+
+@dataclass
+class FakeScripts:
+    """Scripts that give `1`."""
+
+    below: Below
+
+    async def evaluate(self, caller: Principal, order: ScriptOrder) -> ScriptResult:
+        await self.below.asked("evaluate", caller.name, order)
+        return ScriptResult(TAB, "1")
 
 
 @dataclass(frozen=True)
@@ -446,8 +459,9 @@ async def serving(
                 socket,
                 ServerInfo("1.2.3"),
                 tabs,
+                FakeScripts(below),
                 web_ai,
-                events or fake_events,
+                events=events or fake_events,
                 max_watch_count=max_watch_count,
                 max_principal_watch_count=max_principal_watch_count,
                 write_timeout=write_timeout,

@@ -25,6 +25,7 @@ from tabmuxd import wire
 from tabmuxd.events.filters import session_filter, tab_filter
 from tabmuxd.events.watch import Start
 from tabmuxd.resources.artifacts import UploadOrder
+from tabmuxd.resources.errors import Reason, Refused
 from tabmuxd.resources.event import Progress
 from tabmuxd.resources.imports import ImportOrder, ImportSource
 from tabmuxd.resources.lease import LeaseTerms
@@ -34,6 +35,7 @@ from tabmuxd.resources.orders import (
     NavigationOrder,
     OpenedTab,
     PromptOrder,
+    ScriptOrder,
     SessionFilter,
     SessionOrder,
     SessionUpdate,
@@ -42,9 +44,13 @@ from tabmuxd.resources.orders import (
     TabsOrder,
     TabUpdate,
 )
+from tabmuxd.resources.principal import local_person
 from tabmuxd.resources.prompt import Preamble, PromptParts
 from tabmuxd.resources.prompt import Prompt as PromptValue
 from tabmuxd.resources.session import SessionState, TabDisposition
+from tabmuxd.rpc.domain import ServerInfo
+from tabmuxd.rpc.tab_service import TabService
+from tabmuxd.rpc.watches import WatchSlots
 
 from tests.rpc.fakes import (
     ARTIFACT,
@@ -58,7 +64,11 @@ from tests.rpc.fakes import (
     SESSION,
     TAB,
     TURN,
+    Below,
     Call,
+    FakeEvents,
+    FakeScripts,
+    FakeTabs,
     Served,
     status_from,
 )
@@ -186,6 +196,11 @@ CASES: dict[str, Case] = {
             )
         ],
         [tab_pb.NavigateTabResponse(tab=wire.tab_message(TAB), navigation=wire.navigation_message(NAVIGATION))],
+    ),
+    "EvaluateScript": (
+        tab_pb.EvaluateScriptRequest(name=TAB.name, script="1", result_timeout=Duration(seconds=600)),
+        [("evaluate", "local", ScriptOrder(TAB.name, "1", result_timeout=timedelta(minutes=1)))],
+        [tab_pb.EvaluateScriptResponse(tab=wire.tab_message(TAB), result_json="1")],
     ),
     "AcquireLease": (
         tab_pb.AcquireLeaseRequest(tab=TAB.name, terms=LeaseTermsMessage(ttl=Duration(seconds=1), holder="h")),
@@ -531,3 +546,19 @@ async def test_server_info_of_a_program(served: Served) -> None:
         tab_pb.GetServerInfoRequest(), metadata=[("authorization", "Local a")]
     )
     assert (response.principal, list(response.scopes)) == ("local/a", ["ai", "drive", "read"])
+
+
+async def test_scripts_disabled() -> None:
+    """Where the settings do not allow scripts, EvaluateScript is METHOD_DISABLED for all, whatever is asked (O-70)."""
+    below = Below()
+    service = TabService(
+        ServerInfo("1", ("EvaluateScript",)), FakeTabs(below), FakeScripts(below), FakeEvents(below), WatchSlots()
+    )
+    for request in (tab_pb.EvaluateScriptRequest(), tab_pb.EvaluateScriptRequest(name=TAB.name, script="1")):
+        with pytest.raises(Refused) as caught:
+            await service.EvaluateScript(request, local_person())
+        assert (caught.value.reason, caught.value.metadata) == (
+            Reason.METHOD_DISABLED,
+            {"method": "EvaluateScript", "setting": "scripts", "page_touched": "no", "retry": "never"},
+        )
+    assert below.calls == []

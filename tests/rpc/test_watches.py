@@ -25,7 +25,7 @@ from tabmuxd.rpc.tab_service import TabService
 from tabmuxd.rpc.watches import Unread, WatchSlots
 from tabmuxd.wire import event_message, progress_message
 
-from tests.rpc.fakes import HISTORY, NOW, TAB, Below, FakeEvents, FakeTabs, Served, serving, status_from
+from tests.rpc.fakes import HISTORY, NOW, TAB, Below, FakeEvents, FakeScripts, FakeTabs, Served, serving, status_from
 
 WAIT_SECONDS = 20
 Request = TypeVar("Request")
@@ -281,7 +281,7 @@ class SlowClient(DeadClient):
 
 def watch_handler(events: FakeEvents, drain: Drain) -> SimpleNamespace:
     """The handler of WatchTabs."""
-    service = TabService(ServerInfo("1"), FakeTabs(events.below), events, WatchSlots())
+    service = TabService(ServerInfo("1"), FakeTabs(events.below), FakeScripts(events.below), events, WatchSlots())
     handlers = Gate(drain).handlers(tab_pb.DESCRIPTOR.services_by_name["TabService"], service)
     details = cast("grpc.HandlerCallDetails", SimpleNamespace(method="/tabmux.v1.TabService/WatchTabs"))
     return cast("SimpleNamespace", handlers.service(details))

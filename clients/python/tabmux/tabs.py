@@ -1,9 +1,10 @@
 """Handles for tabs, and how one is found by a part of its name."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tabmux.calls import Calls
 from tabmux.durations import duration_of
@@ -16,6 +17,8 @@ from tabmux.v1.tab_service_pb2 import (
     LOAD_MILESTONE_LOADED,
     ActivateTabRequest,
     CloseTabRequest,
+    EvaluateScriptRequest,
+    EvaluateScriptResponse,
     GetTabRequest,
     ListTabsRequest,
     LoadMilestone,
@@ -90,6 +93,48 @@ class Tab:
         response = await self._calls.unary(self._service.NavigateTab, request)
         self.resource, self.navigation = response.tab, response.navigation
         return response.navigation
+
+    async def evaluate(
+        self,
+        script: str,
+        *,
+        await_promise: bool = False,
+        result_timeout: timedelta | None = None,
+        expected_generation: int = 0,
+    ) -> Any:  # noqa: ANN401 - what the script gives
+        """Run a script in the page, and give its value as `json.loads` makes it; `None` for `undefined` too.
+
+        It is handed to the page once or not at all: `OutcomeUnknownError` means that it may have run, SCRIPT_FAILED,
+        RESULT_NOT_SERIALIZABLE and RESULT_TOO_LARGE that it has. What comes back was written by the page, and is not to
+        be trusted.
+        """
+        response = await self.evaluate_json(
+            script,
+            await_promise=await_promise,
+            result_timeout=result_timeout,
+            expected_generation=expected_generation,
+        )
+        return json.loads(response.result_json) if response.result_json else None
+
+    async def evaluate_json(
+        self,
+        script: str,
+        *,
+        await_promise: bool = False,
+        result_timeout: timedelta | None = None,
+        expected_generation: int = 0,
+    ) -> EvaluateScriptResponse:
+        """As `evaluate`, with the value as the JSON text that came."""
+        request = EvaluateScriptRequest(
+            name=self.name,
+            script=script,
+            await_promise=await_promise,
+            result_timeout=duration_of(result_timeout),
+            expected_generation=expected_generation,
+        )
+        response = await self._calls.unary(self._service.EvaluateScript, request)
+        self.resource = response.tab
+        return response
 
     async def activate(self) -> TabResource:
         """Bring the tab to the front; `front` is set only if it was seen there."""

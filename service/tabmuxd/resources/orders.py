@@ -136,6 +136,26 @@ class NavigationOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptOrder:
+    """`EvaluateScript`; an `expected_generation` of 0 means any."""
+
+    name: str
+    script: str
+    lease: str = ""
+    expected_generation: int = 0
+    await_promise: bool = False
+    result_timeout: timedelta = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptResult:
+    """The tab after a script, and the value of that as JSON; empty for `undefined`."""
+
+    tab: Tab
+    result_json: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseOrder:
     """`AcquireLease`; `request_id` is empty where none was given."""
 

@@ -24,6 +24,8 @@ from tabmuxd.resources.orders import (
     PromptOrder,
     RecoveredSession,
     RecoveredTab,
+    ScriptOrder,
+    ScriptResult,
     SessionFilter,
     SessionOrder,
     SessionUpdate,
@@ -151,6 +153,14 @@ class Tabs(Protocol):
 
     def browsers(self) -> Sequence[tuple[Browser, TabCounts]]:
         """All browsers, by name."""
+        ...
+
+
+class Scripts(Protocol):
+    """Scripts of clients in pages."""
+
+    async def evaluate(self, caller: Principal, order: ScriptOrder) -> ScriptResult:
+        """Run a script in a page."""
         ...
 
 

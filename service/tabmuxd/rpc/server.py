@@ -16,7 +16,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_reflection.v1alpha import reflection
 from tabmux.v1 import tab_service_pb2, web_ai_service_pb2
 
-from tabmuxd.rpc.domain import Events, ServerInfo, Tabs, WebAi
+from tabmuxd.rpc.domain import Events, Scripts, ServerInfo, Tabs, WebAi
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.gate import WRITE_TIMEOUT, Gate
 from tabmuxd.rpc.health import HEALTH_SERVICE, Health
@@ -53,9 +53,10 @@ class RpcServer:
         socket: Path,
         info: ServerInfo,
         tabs: Tabs,
+        scripts: Scripts,
         web_ai: WebAi,
-        events: Events,
         *,
+        events: Events,
         max_watch_count: int = MAX_WATCH_COUNT,
         max_principal_watch_count: int = MAX_PRINCIPAL_WATCH_COUNT,
         write_timeout: timedelta = WRITE_TIMEOUT,
@@ -66,7 +67,7 @@ class RpcServer:
         slots = WatchSlots(max_watch_count, max_principal_watch_count)
         gate = Gate(self._drain, write_timeout=write_timeout)
         servicers = (
-            TabService(info, tabs, events, slots),
+            TabService(info, tabs, scripts, events, slots),
             WebAiService(web_ai, events, slots, self._drain),
         )
         self._handlers = [

@@ -12,7 +12,7 @@ from tabmux.v1 import tab_service_pb2 as pb
 
 from tabmuxd.resources.errors import NotBuilt, invalid_field
 from tabmuxd.resources.names import is_principal
-from tabmuxd.resources.orders import AdoptOrder, NavigationOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
+from tabmuxd.resources.orders import AdoptOrder, NavigationOrder, ScriptOrder, TabFilter, TabOrder, TabsOrder, TabUpdate
 from tabmuxd.resources.tab import DialogPolicy, LoadMilestone, TabOrigin, TabState
 from tabmuxd.rpc import fields
 from tabmuxd.rpc.deadlines import time_left
@@ -20,9 +20,13 @@ from tabmuxd.rpc.lease_requests import lease_terms
 
 MAX_SHARED: Final = 16
 MAX_TARGET_CHARACTERS: Final = 64
+MAX_SCRIPT_BYTES: Final = 256 * 1024
 _DEFAULT_MILESTONE_TIMEOUT: Final = timedelta(seconds=30)
 _LEAST_MILESTONE_TIMEOUT: Final = timedelta(milliseconds=100)
 _MOST_MILESTONE_TIMEOUT: Final = timedelta(minutes=2)
+_DEFAULT_RESULT_TIMEOUT: Final = timedelta(seconds=10)
+_LEAST_RESULT_TIMEOUT: Final = timedelta(milliseconds=100)
+_MOST_RESULT_TIMEOUT: Final = timedelta(minutes=1)
 _ROOM_MARGIN: Final = 0.5
 _DEFAULT_PROBE_TIMEOUT: Final = timedelta(seconds=2)
 _LEAST_PROBE_TIMEOUT: Final = timedelta(milliseconds=100)
@@ -108,6 +112,31 @@ def navigation_order(request: pb.NavigateTabRequest) -> NavigationOrder:
     )
     if fields.uuid("request_id", request.request_id):
         raise NotBuilt("NavigateTabRequest.request_id")
+    return order
+
+
+def script_order(request: pb.EvaluateScriptRequest) -> ScriptOrder:
+    """`EvaluateScript`; the script must be set."""
+    if not request.script:
+        raise invalid_field("script", "must be set")
+    if (size := len(request.script.encode())) > MAX_SCRIPT_BYTES:
+        raise invalid_field("script", f"has {size} bytes; at most {MAX_SCRIPT_BYTES}", limit=MAX_SCRIPT_BYTES)
+    order = ScriptOrder(
+        name=fields.tab_name("name", request.name),
+        script=request.script,
+        lease=fields.lease_name("lease", request.lease),
+        expected_generation=fields.natural("expected_generation", request.expected_generation),
+        await_promise=request.await_promise,
+        result_timeout=(
+            fields.clamped(
+                "result_timeout", request.result_timeout, least=_LEAST_RESULT_TIMEOUT, most=_MOST_RESULT_TIMEOUT
+            )
+            if request.HasField("result_timeout")
+            else _DEFAULT_RESULT_TIMEOUT
+        ),
+    )
+    if fields.uuid("request_id", request.request_id):
+        raise NotBuilt("EvaluateScriptRequest.request_id")
     return order
 
 

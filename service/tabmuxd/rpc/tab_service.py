@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tabmux.v1 import tab_service_pb2 as pb
 
+from tabmuxd.resources.errors import Reason, refuse
+from tabmuxd.resources.outcomes import with_outcome
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import fields, lease_requests, tab_requests
-from tabmuxd.rpc.domain import Events, ServerInfo, Tabs
+from tabmuxd.rpc.domain import Events, Scripts, ServerInfo, Tabs
 from tabmuxd.rpc.listing import browsers_page, leases_page, tabs_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.watch_requests import tabs_watch
@@ -27,9 +29,10 @@ class TabService:
     A method of the contract that is missing here is not built: the gate answers so.
     """
 
-    def __init__(self, info: ServerInfo, tabs: Tabs, events: Events, slots: WatchSlots) -> None:
+    def __init__(self, info: ServerInfo, tabs: Tabs, scripts: Scripts, events: Events, slots: WatchSlots) -> None:
         self._info = info
         self._tabs = tabs
+        self._scripts = scripts
         self._events = events
         self._slots = slots
 
@@ -110,6 +113,19 @@ class TabService:
         """Go to an address."""
         tab, navigation = await self._tabs.navigate(caller, tab_requests.navigation_order(request))
         return pb.NavigateTabResponse(tab=tab_message(tab), navigation=navigation_message(navigation))
+
+    async def EvaluateScript(self, request: pb.EvaluateScriptRequest, caller: Principal) -> pb.EvaluateScriptResponse:
+        """Run a script in the page."""
+        if "EvaluateScript" in self._info.disabled_methods:
+            refused = refuse(
+                Reason.METHOD_DISABLED,
+                "This server runs no scripts of clients (`scripts = false`); nothing was done. Ask its operator.",
+                method="EvaluateScript",
+                setting="scripts",
+            )
+            raise with_outcome(refused, "no")
+        ran = await self._scripts.evaluate(caller, tab_requests.script_order(request))
+        return pb.EvaluateScriptResponse(result_json=ran.result_json, tab=tab_message(ran.tab))
 
     async def ActivateTab(self, request: pb.ActivateTabRequest, caller: Principal) -> pb.ActivateTabResponse:
         """Bring a tab to the front."""

@@ -37,8 +37,11 @@ class Lines:
         return frozenset(self._lines)
 
     @contextlib.asynccontextmanager
-    async def turn(self, tab: str) -> AsyncGenerator[None]:
-        """Wait for the tab, first come, first served, and hold it; CALL_CAPACITY if 16 wait already."""
+    async def turn(self, tab: str, *, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Wait for the tab, first come, first served, and hold it.
+
+        CALL_CAPACITY if 16 wait already (`line_full`), or the turn has not come within `seconds` (`line_slow`).
+        """
         line = self._lines.setdefault(tab, _Line())
         if line.count > MAX_LINE:
             raise refuse(
@@ -48,8 +51,22 @@ class Lines:
                 tab=tab,
                 cause="line_full",
             )
-        async with self._counted(tab, line), line.lock:
-            yield
+        async with self._counted(tab, line):
+            try:
+                async with asyncio.timeout(seconds):
+                    await line.lock.acquire()
+            except TimeoutError:
+                raise refuse(
+                    Reason.CALL_CAPACITY,
+                    f"Other calls held {tab} for too long; this one was not begun. Repeat it later.",
+                    retry_after=1,
+                    tab=tab,
+                    cause="line_slow",
+                ) from None
+            try:
+                yield
+            finally:
+                line.lock.release()
 
     @contextlib.asynccontextmanager
     async def if_free(self, tab: str) -> AsyncGenerator[bool]:

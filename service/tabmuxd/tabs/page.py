@@ -188,7 +188,7 @@ class Page:
         moves = self._moves_within
         ordered = asyncio.ensure_future(self.call("Page.navigate", {"url": uri}, timeout=timeout))
         try:
-            await self._until(ordered.done, deadline, also=ordered, stop_at_dialog=True)
+            await self.until(ordered.done, deadline, also=ordered, stop_at_dialog=True)
             if not ordered.done():
                 if self.dialog is not None and self.dialog.kind is DialogKind.BEFORE_UNLOAD:
                     raise with_outcome(self._dialog_refusal(), "no")
@@ -225,7 +225,7 @@ class Page:
         return await self._reach(document.loader_id, until, asyncio.get_running_loop().time() + timeout)
 
     async def _reach(self, loader_id: str, until: LoadMilestone, deadline: float) -> Navigation:
-        await self._until(lambda: judge(self.documents, loader_id, until) is not None, deadline, stop_at_dialog=True)
+        await self.until(lambda: judge(self.documents, loader_id, until) is not None, deadline, stop_at_dialog=True)
         navigation = judge(self.documents, loader_id, until)
         if navigation is None and not self.usable:
             raise faults.lost_result(self.tab, self.end_cause or "tab_gone")
@@ -235,7 +235,7 @@ class Page:
         """Wait for the event with the new address where nothing else has changed: it comes after the reply."""
         if navigation.outcome is NavigationOutcome.SAME_DOCUMENT:
             limit = min(deadline, asyncio.get_running_loop().time() + _MOVE_TIMEOUT)
-            await self._until(lambda: self._moves_within > moves, limit)
+            await self.until(lambda: self._moves_within > moves, limit)
         return navigation
 
     async def with_status(self, navigation: Navigation) -> Navigation:
@@ -335,7 +335,7 @@ class Page:
         )
         return with_outcome(refused, "yes")
 
-    async def _until(
+    async def until(
         self,
         reached: Callable[[], bool],
         deadline: float,
@@ -343,7 +343,10 @@ class Page:
         also: asyncio.Future[Any] | None = None,
         stop_at_dialog: bool = False,
     ) -> None:
-        """Wait until `reached`, a dialog opens, the session ends, or the deadline (loop time) passes."""
+        """Wait until `reached`, the session ends, or the deadline (loop time) passes; if asked, until a dialog opens.
+
+        `reached` is asked after each commit, milestone and dialog, and when `also` is done.
+        """
         loop = asyncio.get_running_loop()
         while not reached() and self.usable and not (stop_at_dialog and self.dialog is not None):
             left = deadline - loop.time()

@@ -16,7 +16,7 @@ from tabmuxd.resources.errors import Reason, Refused, refuse
 from tabmuxd.resources.lease import Lease
 from tabmuxd.resources.orders import TabFilter, TabUpdate
 from tabmuxd.resources.principal import Principal, not_owner
-from tabmuxd.resources.tab import CloseCause, HealthStatus, Tab, TabHealth, TabOrigin, TabState
+from tabmuxd.resources.tab import CloseCause, DialogKind, HealthStatus, Tab, TabHealth, TabOrigin, TabState
 from tabmuxd.tabs import keeping, lease_rules
 from tabmuxd.tabs.lease_rules import Claim
 
@@ -124,14 +124,16 @@ def has_generation(tab: Tab, expected: int) -> Refused | None:
 
 def has_no_dialog(tab: Tab) -> Refused | None:
     """Whether no JavaScript dialog blocks the page."""
-    if tab.dialog is None:
-        return None
-    kind = tab.dialog.kind.name
+    return None if tab.dialog is None else dialog_open(tab.name, tab.dialog.kind)
+
+
+def dialog_open(tab: str, kind: DialogKind) -> Refused:
+    """DIALOG_OPEN: nothing was done."""
     return refuse(
         Reason.DIALOG_OPEN,
-        f"A JavaScript dialog ({kind.lower()}) blocks the page of {tab.name}; nothing was done.",
-        tab=tab.name,
-        kind=kind,
+        f"A JavaScript dialog ({kind.name.lower()}) blocks the page of {tab}; nothing was done. Answer it first.",
+        tab=tab,
+        kind=kind.name,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -36,6 +36,7 @@ from tabmuxd.tabs.addresses import check_address
 from tabmuxd.tabs.admission import Admission
 from tabmuxd.tabs.adopting import Adoption
 from tabmuxd.tabs.clearing import Clearing
+from tabmuxd.tabs.driving import Driving
 from tabmuxd.tabs.health import PROBE_TIMEOUT, Health
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
@@ -81,6 +82,7 @@ class Tabs:
         self.leases = Leases(hosts, log, tasks, self._lines, random=random, clock=clock, tried_again=self._owed.knows)
         self._health = Health(hosts, log, tasks, self._lines, clock)
         self.looks = Looks(hosts, self._rights, self._health)
+        self.driving = Driving(hosts, log, self._rights, self._lines, self._health)
         self.recovery = Recovery(hosts, log, tasks, self._health, random, clock)
 
         for host in hosts:
@@ -238,16 +240,6 @@ class Tabs:
             await self._rights.judged(caller, name, lease, usable=rules.is_open, beside_turn=True)
             return await self.recovery.recover(right.tab.name, by_client=True)
 
-    @contextlib.contextmanager
-    def _looking_after(self, tab: str) -> Generator[None]:
-        """Look at the tab at once where a call finds that its page does not answer, so that watchers learn of it."""
-        try:
-            yield
-        except Refused as refused:
-            if refused.reason is Reason.TAB_UNRESPONSIVE:
-                self._health.check_soon(tab)
-            raise
-
     # Driving
 
     async def activate(self, caller: Principal, name: str, *, lease: str) -> Tab:
@@ -255,7 +247,7 @@ class Tabs:
         right = await self._rights.judged(caller, name, lease)
         async with self._lines.turn(right.tab.name):
             right = await self._rights.judged(caller, name, lease)
-            with self._looking_after(right.tab.name):
+            with self.driving.looking_after(right.tab.name):
                 return await self._bring_to_front(right.tab, right)
 
     async def _bring_to_front(self, tab: Tab, right: Right | None) -> Tab:
@@ -270,23 +262,23 @@ class Tabs:
 
     async def navigate(self, caller: Principal, order: NavigationOrder) -> tuple[Tab, Navigation]:
         """Take a tab to an address; only a navigation that surely failed raises."""
+        timeout = order.milestone_timeout.total_seconds()
         try:
             uri = check_address(order.uri)
-            right = await self._rights.judged(caller, order.name, order.lease)
-            async with self._lines.turn(right.tab.name):
-                right = await self._rights.judged(caller, order.name, order.lease)
-                tab = right.tab
-                if refused := rules.has_generation(tab, order.expected_generation) or rules.has_no_dialog(tab):
-                    raise refused
-                host = self._hosts.of(tab.name)
-                timeout = order.milestone_timeout.total_seconds()
-                with self._looking_after(tab.name):
-                    page = await host.page(tab.name, timeout=timeout)
-                    navigation = await page.navigate(uri, until=order.until, timeout=timeout)
-                navigation = await page.with_status(navigation)
-                return await self._log.change(lambda changes: _record_visit(changes, right, page)), navigation
         except Refused as refused:
-            raise with_outcome(refused, faults.touched(refused)) from refused
+            raise with_outcome(refused, "no") from refused
+        held = self.driving.step(
+            caller,
+            order.name,
+            lease=order.lease,
+            expected_generation=order.expected_generation,
+            seconds=timeout,
+        )
+        async with held as step:
+            page = await self.driving.page(step)
+            navigation = await page.navigate(uri, until=order.until, timeout=timeout)
+            navigation = await page.with_status(navigation)
+            return await self.driving.record(step, page), navigation
 
     async def front_tab(self, browser: str) -> str:
         """Name of the tab of ours that is in front; NO_FRONT_TAB where that is not certain, FOREIGN_TAB for no tab."""
@@ -325,7 +317,7 @@ class Tabs:
         An empty one leaves it where it is. Raises as `Page.navigate` does, and what says why there is no page.
         """
         host = self._hosts.of(name)
-        with self._looking_after(name):
+        with self.driving.looking_after(name):
             page = await host.page(name, timeout=_PAGE_WAIT)
             if uri := whereto(await self.address(page)):
                 uri = check_address(uri)
@@ -365,13 +357,3 @@ def _record_front(changes: Changes, activated: Tab, front: str | None, right: Ri
             changes.record(replace(tab, front=in_front), ChangeCause.CLIENT)
     found = changes.tab(activated.name)
     return activated if found is None else changes.keep(replace(found, last_active_time=changes.now))
-
-
-def _record_visit(changes: Changes, right: Right, page: Page) -> Tab:
-    fence(changes, right, "yes")
-    tab = changes.tab(right.tab.name)
-    if tab is None or tab.state is not TabState.READY or not page.shown_uri:
-        return tab or right.tab
-    tab = changes.keep(replace(tab, last_active_time=changes.now))
-    after = replace(tab, uri=page.shown_uri)
-    return tab if after == tab else changes.record(after, ChangeCause.CLIENT)

@@ -35,6 +35,8 @@ from tabmux.v1.tab_service_pb2 import (
     CloseTabResponse,
     CreateTabRequest,
     CreateTabResponse,
+    EvaluateScriptRequest,
+    EvaluateScriptResponse,
     GetTabResponse,
     ListTabsResponse,
     Navigation,
@@ -282,6 +284,27 @@ async def test_tab_switch(server: ScriptedServer, directory: Path) -> None:
         f"in front: {TAB.name}\n",
         f"brought forward, but not seen in front: {TAB.name}\n",
     )
+
+
+async def test_tab_eval(server: ScriptedServer, directory: Path) -> None:
+    """`tab eval` prints the value as JSON that steers no terminal, nothing for `undefined`; - is standard input."""
+    server.script("GetTab", [GetTabResponse(tab=TAB)])
+    server.script(
+        "EvaluateScript",
+        [EvaluateScriptResponse(result_json='{"a":"é\x9b\u202e\U000e0001"}', tab=TAB)],
+        [EvaluateScriptResponse(tab=TAB)],
+        [Refuse(grpc.StatusCode.FAILED_PRECONDITION, "SCRIPT_FAILED", {"page_touched": "yes", "retry": "never"})],
+    )
+    shown = await tabmux(directory, "tab", "eval", "k3v9x2m7qd", "a")
+    silent = await tabmux(directory, "tab", "eval", "k3v9x2m7qd", "-", "--await", text="b\nc")
+    failed = await tabmux(directory, "tab", "eval", "k3v9x2m7qd", "d")
+    assert (shown.out, silent.out, failed.out) == ('{"a":"é\\u009b\\u202e\\udb40\\udc01"}\n', "", "")
+    assert (shown.code, silent.code, failed.code == 0) == (0, 0, False)
+    assert server.requests("EvaluateScript") == [
+        EvaluateScriptRequest(name=TAB.name, script="a"),
+        EvaluateScriptRequest(name=TAB.name, script="b\nc", await_promise=True),
+        EvaluateScriptRequest(name=TAB.name, script="d"),
+    ]
 
 
 async def test_tab_watch(server: ScriptedServer, directory: Path) -> None:

@@ -15,6 +15,8 @@ from tabmux.v1.tab_service_pb2 import (
     CloseTabResponse,
     CreateTabRequest,
     CreateTabResponse,
+    EvaluateScriptRequest,
+    EvaluateScriptResponse,
     GetTabRequest,
     GetTabResponse,
     ListTabsRequest,
@@ -162,3 +164,22 @@ async def test_no_such_beginning(server: ScriptedServer, client: Client, given: 
     with pytest.raises(TabmuxError) as caught:
         await client.tab(given)
     assert (caught.value.reason, caught.value.code) == ("TAB_NOT_FOUND", "NOT_FOUND")
+
+
+async def test_evaluate(server: ScriptedServer, client: Client) -> None:
+    """A script is passed on with what was said of it, and its value comes as Python's; `None` for `undefined`."""
+    server.script("GetTab", [GetTabResponse(tab=TAB)])
+    server.script(
+        "EvaluateScript",
+        [EvaluateScriptResponse(result_json='{"a":[-0,null]}', tab=TAB)],
+        [EvaluateScriptResponse(tab=TAB)],
+    )
+    tab = await client.tab(NAME)
+    value = await tab.evaluate("x", await_promise=True, result_timeout=timedelta(seconds=2), expected_generation=3)
+    assert (value, await tab.evaluate("y")) == ({"a": [0, None]}, None)
+    assert server.requests("EvaluateScript") == [
+        EvaluateScriptRequest(
+            name=NAME, script="x", await_promise=True, result_timeout=Duration(seconds=2), expected_generation=3
+        ),
+        EvaluateScriptRequest(name=NAME, script="y"),
+    ]

@@ -127,6 +127,10 @@ def _add_tab_commands(parser: argparse.ArgumentParser) -> None:
     close.add_argument("--force", action="store_true", help="also if pinned or serving an open turn")
     switch = _leaf(commands.add_parser, "tab switch", "bring a tab to the front")
     switch.add_argument("tab", metavar="TAB", help="id, name, or a beginning of the id that is unique")
+    run = _leaf(commands.add_parser, "tab eval", "run a script in a tab's page once, and print its value as JSON")
+    run.add_argument("tab", metavar="TAB", help="id, name, or a beginning of the id that is unique")
+    run.add_argument("script", metavar="SCRIPT", help="JavaScript; - reads it from standard input")
+    run.add_argument("--await", dest="await_promise", action="store_true", help="wait for the promise that it gives")
     watch = _leaf(commands.add_parser, "tab watch", "show tabs as they change; piped, each change as JSON")
     _add_since(watch)
 

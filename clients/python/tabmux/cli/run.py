@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "tab list": tab_commands.list_,
         "tab close": tab_commands.close,
         "tab switch": tab_commands.switch,
+        "tab eval": tab_commands.evaluate,
         "tab watch": tab_commands.watch,
         "ai query": ai_commands.query,
         "ai send": ai_commands.send,

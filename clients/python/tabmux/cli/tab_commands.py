@@ -1,6 +1,7 @@
 """Commands about tabs."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from tabmux.cli.exits import Exit
 from tabmux.cli.failures import exit_of, tell
 from tabmux.cli.live import follow
 from tabmux.cli.output import Output
+from tabmux.cli.text import harmless_json
 from tabmux.client import Client
 from tabmux.errors import TabmuxError
 from tabmux.mirror import Mirror
@@ -89,6 +91,18 @@ async def switch(client: Client, arguments: argparse.Namespace, output: Output) 
         output.line(f"in front: {resource.name}")
     else:
         output.line(f"brought forward, but not seen in front: {resource.name}")
+    return Exit.OK
+
+
+async def evaluate(client: Client, arguments: argparse.Namespace, output: Output) -> Exit:
+    """Run a script, and print its value as JSON; nothing for `undefined`."""
+    script = sys.stdin.read() if arguments.script == "-" else arguments.script
+    tab = await client.tab(arguments.tab)
+    response = await tab.evaluate_json(script, await_promise=arguments.await_promise)
+    if output.as_json:
+        output.message(response)
+    elif response.result_json:
+        output.line(harmless_json(response.result_json))
     return Exit.OK
 
 

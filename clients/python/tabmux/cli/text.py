@@ -1,5 +1,6 @@
 """Text for terminals: made harmless, measured, cut and set in columns. No I/O."""
 
+import json
 import unicodedata
 from collections.abc import Sequence
 
@@ -25,6 +26,13 @@ def harmless(text: str) -> str:
 def harmless_line(text: str) -> str:
     """`text` made harmless on one line."""
     return harmless(text.replace("\r\n", " ").replace("\n", " ").replace("\t", " "))
+
+
+def harmless_json(text: str) -> str:
+    """The same JSON, with each character that could steer a terminal written as an escape."""
+    return "".join(
+        character if character == " " or character.isprintable() else json.dumps(character)[1:-1] for character in text
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""Acting in one page: scripts."""
