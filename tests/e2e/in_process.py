@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+import pytest
 from tabmuxd.cdp.link import AttachedSource
 from tabmuxd.events.log import Log
 from tabmuxd.resources.browser import BrowserLimits, BrowserOptions, Ownership
@@ -64,9 +65,12 @@ class World:
 
     async def until(self, reached: Callable[[], object]) -> None:
         """Return once it is so, looked at anew with each change."""
-        async with asyncio.timeout(2 * LIMIT):
-            while not reached():
-                await self.log.moved(self.log.progress.revision)
+        try:
+            async with asyncio.timeout(2 * LIMIT):
+                while not reached():
+                    await self.log.moved(self.log.progress.revision)
+        except TimeoutError:
+            pytest.fail(f"it never came to that; {self.host}, {self.tabs}, {list(self.log.live.tabs.values())}")
 
     async def until_state(self, name: str, state: TabState) -> Tab:
         """The tab once it is in this state."""
