@@ -123,6 +123,11 @@ class _Host:
     attempts: list[str] = field(default_factory=list)
     close_failed: object = None
 
+    opening: set[str] = field(default_factory=set)
+
+    def is_at_work_on(self, tab: str) -> bool:
+        return tab in self.opening
+
     async def close(self, tab: Tab, cause: CloseCause, why: ChangeCause) -> Tab:
         self._attempt(tab.name)
         return await self.log.change(lambda changes: endings.close(changes, tab, cause, why, lambda *_: None))
@@ -237,6 +242,20 @@ async def test_at_work(world: _World) -> None:
         assert world.host.attempts == []
     await world.settled()
     assert world.host.attempts == [TAB]
+
+
+async def test_at_work_in_vain(world: _World) -> None:
+    """A call that waits for a page which nobody opens any more does not hold the close up (O-58, O-127)."""
+    opening = replace(_OURS, state=TabState.OPENING, target_id="", browser_generation=0)
+    await world.log.change(lambda changes: changes.record(opening))
+    world.host.opening.add(TAB)
+    async with world.lines.turn(TAB):
+        world.owed.owe(replace(_CLOSE, target_id="", generation=0))
+        await world.paused(2)
+        assert world.host.attempts == []
+        world.host.opening.clear()
+        await world.settled()
+    assert (world.host.attempts, (await world.now()).state) == ([TAB], TabState.CLOSED)
 
 
 async def test_browser_away(world: _World) -> None:

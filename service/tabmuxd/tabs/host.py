@@ -207,6 +207,10 @@ class BrowserHost:
         """This process is at work on putting a target behind the tab, and will settle its row."""
         self._unfinished.begin(tab)
 
+    def is_at_work_on(self, tab: str) -> bool:
+        """Whether this process is at work on putting a target behind the tab."""
+        return tab in self._unfinished
+
     def begin_painting(self, page: Page) -> None:
         """The first address is ordered: the page paints from now on, and nobody waits for that."""
         # What becomes of the page meanwhile is recorded by its own event.

@@ -14,7 +14,7 @@ from tabmuxd.events.log import Log
 from tabmuxd.resources.errors import Refused
 from tabmuxd.resources.names import browser_of
 from tabmuxd.resources.tab import CloseCause, Tab
-from tabmuxd.tabs import endings, owed_rules
+from tabmuxd.tabs import endings, owed_rules, rules
 from tabmuxd.tabs.host import BrowserHost
 from tabmuxd.tabs.hosts import Hosts
 from tabmuxd.tabs.lines import Lines
@@ -140,11 +140,12 @@ class OwedCloses:
         if close.cause is CloseCause.NONE:
             return await self._close_orphan(host, close)
         async with self._lines.if_free(close.tab) as held:
-            if not held:
-                return False
             tab = await self._log.change(lambda changes: _still_owed(changes, close))
             if tab is None:
                 return True
+            # Of a page that nobody opens any more every call is in vain: it only keeps those behind it waiting.
+            if not held and (rules.has_page(tab) or host.is_at_work_on(tab.name)):
+                return False
             try:
                 await host.close(tab, close.cause, endings.CHANGE_CAUSES[close.cause])
             except Refused:

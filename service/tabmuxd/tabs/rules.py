@@ -250,6 +250,11 @@ def is_unfinished(tab: Tab) -> bool:
     return tab.state is TabState.RECOVERING or (tab.state is TabState.OPENING and tab.origin is TabOrigin.MANAGED)
 
 
+def has_page(tab: Tab) -> bool:
+    """Whether there is, or was, a page behind the tab that a call may be at work on; not while it first opens."""
+    return tab.state is not TabState.OPENING or tab.origin is not TabOrigin.MANAGED
+
+
 def without_page(tab: Tab, state: TabState, now: datetime) -> Tab:
     """The tab as LOST, CRASHED or RECOVERING: session and lease stay, for it may come back."""
     found = HealthStatus.CRASHED if state is TabState.CRASHED else HealthStatus.GONE
