@@ -19,7 +19,9 @@ _SHIPPED: Final = (
 )
 _BUTTON: Final = Mark('button[data-testid="model-button"]')
 _HEAD: Final = _SHIPPED[: _SHIPPED.index("[models]")]
-_MARKS: Final = 'a list of marks: each is a CSS selector, or {selector = "…", text = "…", name = "…"}'
+_MARKS: Final = (
+    'a list of marks: each is a CSS selector, {selector = "…", text = "…", name = "…"} or {role = "…", name = "…"}'
+)
 _FIRST_LINE: Final = _HEAD.count("\n") + 1
 
 

@@ -119,8 +119,8 @@ def test_broken(tmp_path: Path) -> None:
     problems = [
         f"{path}:7: start_uri: must be an http or https address at one of 'hosts', without user and password",
         (
-            f"{path}:14: page.composer: is missing, and must be a list of marks: each is a CSS selector, or"
-            ' {selector = "…", text = "…", name = "…"}'
+            f"{path}:14: page.composer: is missing, and must be a list of marks: each is a CSS selector,"
+            ' {selector = "…", text = "…", name = "…"} or {role = "…", name = "…"}'
         ),
         f"{path}:17: page.compose: is unknown; did you mean 'composer'?",
     ]
@@ -190,6 +190,7 @@ def test_capabilities() -> None:
     plain, gemini = parse(_text(), "a"), parse('preambles = ["safety"]\n' + _text(), "a")
     every = (
         ProviderCapability.CONTINUATION,
+        ProviderCapability.MODEL_CHOICE,
         ProviderCapability.CANCELLATION,
         ProviderCapability.PARTIAL_ANSWERS,
     )
