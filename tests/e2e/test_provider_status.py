@@ -41,7 +41,6 @@ pytestmark = [
 ]
 
 PROVIDER: Final = "hostile-barred"
-SIDEBAR: Final = "Stop Thinking, Log in: ray id"
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +105,10 @@ def told(status: ProviderStatus) -> tuple[str, str, str, bool, list[str]]:
 
 
 async def test_ready(server: Server, site: Site) -> None:
-    """The whole status of a page that is ready, in a conversation whose text talks of signing in (FIN-16)."""
+    """The whole status of a page that is ready, in a conversation whose text talks of signing in (FIN-16).
+
+    The mark of the model fits a link of the sidebar alone, which names none.
+    """
     conversation = site.begin(
         [("How do I sign in?", "Log in, and verify that you are human. You've reached your limit.")]
     )
@@ -122,7 +124,6 @@ async def test_ready(server: Server, site: Site) -> None:
         sign_in=ProviderStatus.SIGN_IN_SIGNED_IN,
         composer=ProviderStatus.COMPOSER_USABLE,
         interstitial=ProviderStatus.INTERSTITIAL_NONE,
-        shown_model=SIDEBAR,
         conversation_uri=site.at("plain", conversation),
         descriptor_version="1",
     )
@@ -324,7 +325,7 @@ async def test_probe(server: Server, site: Site) -> None:
         "page.limit": (1, 1, 0, 'div[role="dialog"]'),
         "page.signed_in": (1, 1, 1, "a"),
         "page.signed_out": (1, 1, 1, "a"),
-        "page.shown_model": (2, 2, 1, "a"),
+        "page.shown_model": (2, 2, 0, "a"),  # a link to somewhere else names no model
     }
     assert found["page.limit"] == SelectorFinding(
         field="page.limit",

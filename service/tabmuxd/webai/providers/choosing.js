@@ -131,6 +131,7 @@
   return {
     shown,
     conflict,
+    shownElements,
     shownModel,
     // What is shown besides a prompt, and whether it is what is `wanted`, unless that is null.
     told: (modes, wanted) => ({

@@ -4,14 +4,13 @@
   const { root, all, marked, visible, within, inTurn } = found;
   const { turnElements, banner } = parts.turns(found);
   const page = { ...found, turnElements };
-  const { box, sends, stops } = parts.composer(page);
+  const { box, sends, stops, ...ways } = parts.composer(page);
   const { shown } = parts.barriers(page);
 
   const FILES = ["file_input", "file_opener", "file_entry", "file_chip", "file_busy", "file_error", "file_remove"];
   const LONGEST = 256;
   const SHOWN = [
     "sign_in", "challenge", "consent", "limit", "signed_in", "signed_in_hint", "signed_out", "signed_out_hint",
-    "shown_model",
   ];
   const several = (selectors) => (Array.isArray(selectors) ? selectors : [selectors]).filter(Boolean);
   const everywhere = (selector) => [...all(selector, document), ...(root() === document ? [] : all(selector))];
@@ -65,6 +64,7 @@
     copy: [() => answers(marks.copy), all],
     ...Object.fromEntries(FILES.map((kind) => [kind, [() => marks[kind].flatMap((mark) => marked(mark)), all]])),
     failure: [() => one(banner(marks.failure)), all],
+    shown_model: [() => parts.choosing({ ...page, ...ways }).shownElements(), everywhere],
     ...Object.fromEntries(SHOWN.map((kind) => [kind, [sign(kind), everywhere]])),
   };
 
