@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -83,14 +83,7 @@ class Artifacts:
         try:
             await self._files.run(lambda _: incoming.begin())
             await self._take_in(incoming, order, chunks)
-            artifact = Artifact(
-                name=artifact_name(artifact_id),
-                display_name=order.display_name,
-                media_type=order.media_type,
-                size_bytes=order.size_bytes,
-                sha256=order.sha256,
-                expire_time=self._clock() + UPLOAD_TTL,
-            )
+            artifact = self._described(artifact_id, order, UPLOAD_TTL)
         except BaseException:
             self._forget(artifact_id, incoming)
             raise
@@ -151,14 +144,7 @@ class Artifacts:
             except BaseException:
                 self._files.soon(lambda _: incoming.close())
                 raise
-            artifact = Artifact(
-                name=artifact_name(artifact_id),
-                display_name=order.display_name,
-                media_type=order.media_type,
-                size_bytes=order.size_bytes,
-                sha256=order.sha256,
-                expire_time=self._clock() + ANSWER_TTL,
-            )
+            artifact = self._described(artifact_id, order, ANSWER_TTL)
             yield KeptArtifact(artifact, owner, turn)
         finally:
             # Whoever was cancelled inside does not know whether the row is written: the next `tidy` looks.
@@ -184,6 +170,16 @@ class Artifacts:
             _log.error("files missing", count=len(missing))
             await self._log.change(partial(_delete, ids=missing))
         await self.tidy()
+
+    def _described(self, artifact_id: str, order: UploadOrder, ttl: timedelta) -> Artifact:
+        return Artifact(
+            name=artifact_name(artifact_id),
+            display_name=order.display_name,
+            media_type=order.media_type,
+            size_bytes=order.size_bytes,
+            sha256=order.sha256,
+            expire_time=self._clock() + ttl,
+        )
 
     async def _find(self, name: str) -> KeptArtifact | None:
         return await self._log.reading(lambda reader: reader.artifact(name))
