@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from typing import Final
 
 from tabmux.v1 import web_ai_service_pb2 as pb
 
 from tabmuxd.artifacts.naming import is_media_type, name_fault
-from tabmuxd.resources.artifacts import MAX_CHUNK_BYTES, MAX_UPLOAD_BYTES, UploadOrder
+from tabmuxd.resources.artifacts import MAX_UPLOAD_BYTES, UploadOrder
 from tabmuxd.resources.errors import invalid_field
 from tabmuxd.rpc import fields
 
@@ -23,16 +23,6 @@ async def upload_order(requests: AsyncIterator[pb.UploadArtifactRequest]) -> Upl
             return _order(request.info)
         break
     raise invalid_field("info", "must be sent first")
-
-
-async def upload_chunks(requests: AsyncIterator[pb.UploadArtifactRequest]) -> AsyncGenerator[bytes, None]:
-    """The file that follows."""
-    async for request in requests:
-        if request.WhichOneof("part") != "chunk":
-            raise invalid_field("info", "must be sent once, and chunks behind it")
-        if len(request.chunk) > MAX_CHUNK_BYTES:
-            raise invalid_field("chunk", f"must have at most {MAX_CHUNK_BYTES} bytes", limit=MAX_CHUNK_BYTES)
-        yield request.chunk
 
 
 def artifact_part(request: pb.ReadArtifactRequest) -> tuple[str, int]:

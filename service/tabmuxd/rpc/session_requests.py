@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Final
 
@@ -16,7 +16,6 @@ from tabmuxd.resources.session import SessionState, TabDisposition
 from tabmuxd.rpc import fields
 
 DEFAULT_TTL: Final = timedelta(days=30)
-MAX_CHUNK_BYTES: Final = 256 * 1024
 _LEAST_TTL: Final = timedelta(minutes=1)
 _MOST_TTL: Final = timedelta(days=365)
 
@@ -64,16 +63,6 @@ async def import_order(requests: AsyncIterator[pb.ImportSessionsRequest]) -> Imp
             )
         break
     raise invalid_field("info", "must be sent first")
-
-
-async def import_chunks(requests: AsyncIterator[pb.ImportSessionsRequest]) -> AsyncGenerator[bytes, None]:
-    """The file that follows."""
-    async for request in requests:
-        if request.WhichOneof("part") != "chunk":
-            raise invalid_field("info", "must be sent once, and chunks behind it")
-        if len(request.chunk) > MAX_CHUNK_BYTES:
-            raise invalid_field("chunk", f"must have at most {MAX_CHUNK_BYTES} bytes", limit=MAX_CHUNK_BYTES)
-        yield request.chunk
 
 
 def retired_session(request: pb.RetireSessionRequest) -> tuple[str, TabDisposition]:

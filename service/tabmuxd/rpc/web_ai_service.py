@@ -9,13 +9,14 @@ from tabmux.v1 import web_ai_service_pb2 as pb
 
 from tabmuxd.resources.principal import Principal
 from tabmuxd.rpc import fields
-from tabmuxd.rpc.artifact_requests import artifact_part, upload_chunks, upload_order
+from tabmuxd.rpc.artifact_requests import artifact_part, upload_order
+from tabmuxd.rpc.chunks import chunks_of
 from tabmuxd.rpc.domain import Events, WebAi
 from tabmuxd.rpc.drain import Drain
 from tabmuxd.rpc.listing import providers_page, sessions_page, turns_page
 from tabmuxd.rpc.pages import page_of
 from tabmuxd.rpc.prompt_requests import rendered_prompt
-from tabmuxd.rpc.session_requests import import_chunks, import_order, retired_session, session_filter, session_update
+from tabmuxd.rpc.session_requests import import_order, retired_session, session_filter, session_update
 from tabmuxd.rpc.watch_requests import sessions_watch
 from tabmuxd.rpc.watches import OpenWatch, WatchSlots
 from tabmuxd.rpc.web_ai_requests import known_answer, prompt_order, provider_id, session_order, turn_wait
@@ -109,7 +110,7 @@ class WebAiService:
         """Import conversations from the file of another tool, which comes in chunks."""
         async with aclosing(self._drain.each_unless_begun(requests)) as parts:
             order = await import_order(parts)
-            async with aclosing(import_chunks(parts)) as chunks:
+            async with aclosing(chunks_of(parts)) as chunks:
                 return import_message(await self._web_ai.imports.run(caller, order, chunks))
 
     async def UploadArtifact(
@@ -118,7 +119,7 @@ class WebAiService:
         """Keep a file for a while, which comes in chunks."""
         async with aclosing(self._drain.each_unless_begun(requests)) as parts:
             order = await upload_order(parts)
-            async with aclosing(upload_chunks(parts)) as chunks:
+            async with aclosing(chunks_of(parts)) as chunks:
                 artifact = await self._web_ai.artifacts.upload(caller, order, chunks)
         return pb.UploadArtifactResponse(artifact=artifact_message(artifact))
 
